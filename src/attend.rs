@@ -1,0 +1,174 @@
+//! The one forward pass: scores of a block of rows, mask, softmax, times V.
+
+use crate::error::Error;
+use crate::kernel::{Inline, Kernels, Mat, MatMul, MatMut, Shared, Softmax};
+use crate::options::Options;
+use crate::scratch::{MOST_ROWS, Plan};
+use crate::simd::{Kernel, Simd, share};
+use crate::synthesizer::{Block, Synthesizer};
+
+/// A checked call. `x` is `[rows, D]`, `v` `[keys, M]`, `y` `[rows, M]` (or the weights, `[rows, keys]`).
+pub(crate) struct Pass<'a, T, const M: usize> {
+    layer: &'a T,
+    x: Mat<'a>,
+    rows: usize,
+    keys: usize,
+    output: Output<'a>,
+    scratch: &'a mut [f32],
+    options: Options<'a>,
+    /// softmax(B) where it is known beforehand, a row for each position.
+    frozen: Option<Mat<'a>>,
+}
+
+/// What a pass is to write.
+pub(crate) enum Output<'a> {
+    /// softmax(B) V
+    Y { v: Mat<'a>, y: MatMut<'a> },
+    /// softmax(B), and zeros in the columns past the last key
+    Weights(MatMut<'a>),
+}
+
+impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
+    /// Checks everything that types can't. `height` is the number of rows of the output.
+    pub(crate) fn new(
+        layer: &'a T,
+        options: &Options<'a>,
+        (x, rows): (Mat<'a>, usize),
+        keys: usize,
+        (output, height): (Output<'a>, usize),
+        scratch: &'a mut [f32],
+    ) -> Result<Self, Error> {
+        const { assert!(M > 0, "a value row has at least one column") }
+        if keys > T::MAX_LEN {
+            return Err(Error::Keys { given: keys, most: T::MAX_LEN });
+        }
+        if height != rows {
+            return Err(Error::Rows { given: height, needed: rows });
+        }
+        let end = options.first.saturating_add(rows);
+        if end > T::POSITIONS {
+            return Err(Error::Position { given: end, most: T::POSITIONS });
+        }
+        if let Some(mask) = options.key_mask
+            && mask.len() != keys
+        {
+            return Err(Error::KeyMask { given: mask.len(), needed: keys });
+        }
+        layer.check(keys)?;
+        let frozen = layer.frozen(options, rows, keys)?;
+        let needed = if T::NEEDS_SCRATCH { T::scratch_len(1) } else { 0 };
+        if scratch.len() < needed {
+            return Err(Error::Scratch { given: scratch.len(), needed });
+        }
+        Ok(Self { layer, x, rows, keys, output, scratch, options: *options, frozen })
+    }
+
+    /// Rows `row..row + rows`, in `scores` and `work` of that many rows.
+    #[inline(always)]
+    fn block<K: Kernels>(&mut self, k: K, row: usize, rows: usize, scores: MatMut<'_>, work: &mut [f32]) {
+        let mut scores = scores;
+        let position = self.options.first.saturating_add(row);
+        // row r of the block sees the keys up to its own position
+        let staircase = self.options.causal.then_some(position.saturating_add(1));
+        let keys = staircase.map_or(self.keys, |first| self.keys.min(first.saturating_add(rows - 1)));
+        let mask = self.options.key_mask;
+
+        let (weights, without_key) = if let Some(frozen) = self.frozen {
+            let weights = frozen.skip_rows(position);
+            (weights, without_key(weights, rows, keys, staircase))
+        } else {
+            let x = self.x.skip_rows(row);
+            self.layer.scores(k, Block { x, rows, position, keys, work, scores: scores.borrow() });
+            if let Some(mask) = mask {
+                hide(mask, &mut scores, rows, keys);
+            }
+            let without_key = k.softmax(Softmax { scores: scores.borrow(), rows, keys, staircase });
+            (scores.as_mat(), without_key)
+        };
+
+        match &mut self.output {
+            Output::Y { v, y } => {
+                let mut y = y.skip_rows(row);
+                k.matmul(MatMul {
+                    padded: false,
+                    staircase,
+                    keep: mask,
+                    ..MatMul::new(weights, *v, y.borrow(), rows, keys, M)
+                });
+                if without_key != 0 {
+                    // a weight of 0 times NaN or infinity would be NaN
+                    for (r, y) in y.rows(rows, M).enumerate() {
+                        if without_key >> (r & 63) & 1 != 0 {
+                            y.fill(0.0);
+                        }
+                    }
+                }
+            }
+            Output::Weights(to) => {
+                for (r, to) in to.skip_rows(row).rows(rows, M).enumerate() {
+                    let seen = staircase.map_or(keys, |first| keys.min(first.saturating_add(r)));
+                    let from = weights.skip_rows(r);
+                    for (j, to) in to.iter_mut().enumerate() {
+                        let used = j < seen && mask.is_none_or(|mask| mask.get(j) == Some(&true));
+                        *to = if used { from.data.get(j).copied().unwrap_or(0.0) } else { 0.0 };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Bit r is set where row r of known weights is all zeros.
+fn without_key(weights: Mat<'_>, rows: usize, keys: usize, staircase: Option<usize>) -> u64 {
+    let mut without_key = 0;
+    for r in 0..rows {
+        let seen = staircase.map_or(keys, |first| keys.min(first.saturating_add(r)));
+        let row = weights.skip_rows(r).data.iter().take(seen);
+        without_key |= u64::from(row.copied().all(|weight| weight == 0.0)) << (r & 63);
+    }
+    without_key
+}
+
+/// Gives the keys that `mask` leaves out a score of -inf in every row.
+fn hide(mask: &[bool], scores: &mut MatMut<'_>, rows: usize, keys: usize) {
+    for row in scores.rows(rows, keys) {
+        for (score, seen) in row.iter_mut().zip(mask) {
+            if !seen {
+                *score = f32::NEG_INFINITY;
+            }
+        }
+    }
+}
+
+impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        if self.keys == 0 {
+            let (Output::Y { y, .. } | Output::Weights(y)) = &mut self.output;
+            return y.rows(self.rows, M).for_each(|row| row.fill(0.0));
+        }
+        let plan = Plan::of::<T>();
+        let scratch = core::mem::take(&mut self.scratch);
+        let (most, mut scores, work) = plan.split(scratch);
+        let most = if self.frozen.is_some() { MOST_ROWS } else { most };
+
+        // the whole of a small layer, with all sizes constant
+        let small = const { S::SPECIALIZE && T::MAX_LEN <= 32 && T::PARAMETERS <= 4096 && M <= 64 };
+        if small && self.rows == T::MAX_LEN && self.keys == T::MAX_LEN && most >= T::MAX_LEN && self.options.is_plain()
+        {
+            self.rows = T::MAX_LEN;
+            self.keys = T::MAX_LEN;
+            self.options = Options::new();
+            return self.block(Inline(s), 0, T::MAX_LEN, scores, work);
+        }
+
+        let mut row = 0;
+        while row < self.rows {
+            let rows = share(self.rows - row, most);
+            self.block(Shared(s), row, rows, scores.borrow(), work);
+            row += rows;
+        }
+    }
+}

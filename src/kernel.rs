@@ -1,0 +1,172 @@
+//! The algorithms: safe, generic over [`Simd`](crate::simd::Simd), and ignorant of any variant's name.
+
+pub(crate) mod exp;
+mod softmax;
+
+pub(crate) use softmax::Softmax;
+
+use crate::simd::{Kernel, Simd, matmul};
+
+/// A matrix in somebody's buffer: row i starts at `data[i * stride]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Mat<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) stride: usize,
+}
+
+impl<'a> Mat<'a> {
+    pub(crate) fn new<const C: usize>(rows: &'a [[f32; C]]) -> Self {
+        Self { data: rows.as_flattened(), stride: C }
+    }
+
+    /// The matrix without its first `rows` rows; empty where it has no more.
+    #[inline(always)]
+    pub(crate) fn skip_rows(self, rows: usize) -> Self {
+        Self { data: self.data.get(rows * self.stride..).unwrap_or(&[]), ..self }
+    }
+}
+
+/// A matrix to write to: row i starts at `data[i * stride]`.
+#[derive(Debug)]
+pub(crate) struct MatMut<'a> {
+    pub(crate) data: &'a mut [f32],
+    pub(crate) stride: usize,
+}
+
+impl MatMut<'_> {
+    #[inline(always)]
+    pub(crate) fn as_mat(&self) -> Mat<'_> {
+        Mat { data: self.data, stride: self.stride }
+    }
+
+    /// The same matrix for a shorter time.
+    #[inline(always)]
+    pub(crate) fn borrow(&mut self) -> MatMut<'_> {
+        MatMut { data: self.data, stride: self.stride }
+    }
+
+    /// The first `width` columns of the first `count` rows, row by row.
+    #[inline(always)]
+    pub(crate) fn rows(&mut self, count: usize, width: usize) -> impl Iterator<Item = &mut [f32]> {
+        let stride = self.stride;
+        let mut rest = &mut *self.data;
+        (0..count).map_while(move |_| {
+            let at = stride.min(rest.len());
+            let (row, below) = core::mem::take(&mut rest).split_at_mut_checked(at)?;
+            rest = below;
+            row.get_mut(..width)
+        })
+    }
+
+    /// The matrix without its first `rows` rows; empty where it has no more.
+    #[inline(always)]
+    pub(crate) fn skip_rows(&mut self, rows: usize) -> MatMut<'_> {
+        MatMut { data: self.data.get_mut(rows * self.stride..).unwrap_or(&mut []), stride: self.stride }
+    }
+}
+
+/// `C = f(bias + A B)`, every element one chain of multiply-adds over the terms k in rising order, so that its bits do
+/// not depend on how many rows and columns are computed with it.
+#[derive(Debug)]
+pub struct MatMul<'a> {
+    /// `[rows, terms]`
+    pub(crate) a: Mat<'a>,
+    /// `[terms, cols]`
+    pub(crate) b: Mat<'a>,
+    /// `[rows, cols]`
+    pub(crate) c: MatMut<'a>,
+    /// `[cols]`; zeros where there is none.
+    pub(crate) bias: Option<&'a [f32]>,
+    pub(crate) rows: usize,
+    pub(crate) terms: usize,
+    pub(crate) cols: usize,
+    /// f is ReLU (a NaN stays one), else the identity.
+    pub(crate) relu: bool,
+    /// Rows of C are padded to whole vectors, which may be written.
+    pub(crate) padded: bool,
+    /// Row r stops after this many terms and r more.
+    pub(crate) staircase: Option<usize>,
+    /// Terms that are false here are left out, whatever A and B hold there.
+    pub(crate) keep: Option<&'a [bool]>,
+}
+
+impl<'a> MatMul<'a> {
+    /// A plain product into rows of scratch.
+    #[inline(always)]
+    pub(crate) fn new(a: Mat<'a>, b: Mat<'a>, c: MatMut<'a>, rows: usize, terms: usize, cols: usize) -> Self {
+        Self { a, b, c, bias: None, rows, terms, cols, relu: false, padded: true, staircase: None, keep: None }
+    }
+
+    #[inline(always)]
+    pub(crate) fn bias<const N: usize>(self, bias: Option<&'a [f32; N]>) -> Self {
+        Self { bias: bias.map(<[f32; N]>::as_slice), ..self }
+    }
+
+    #[inline(always)]
+    pub(crate) fn relu(self) -> Self {
+        Self { relu: true, ..self }
+    }
+}
+
+impl Kernel for MatMul<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        matmul(s, self);
+    }
+}
+
+/// `row = alpha row`
+#[inline(always)]
+pub(crate) fn scale(row: &mut [f32], alpha: f32) {
+    for x in row {
+        *x *= alpha;
+    }
+}
+
+/// `row += alpha other`
+#[inline(always)]
+pub(crate) fn add_scaled(row: &mut [f32], alpha: f32, other: &[f32]) {
+    for (x, other) in row.iter_mut().zip(other) {
+        *x += alpha * other;
+    }
+}
+
+/// How a pass reaches the kernels: [`Inline`] or [`Shared`].
+pub trait Kernels: Copy {
+    fn matmul(self, product: MatMul<'_>);
+    fn softmax(self, rows: Softmax<'_>) -> u64;
+}
+
+/// Kernels inlined into the pass, for layers so small that constant sizes pay.
+#[derive(Clone, Copy)]
+pub(crate) struct Inline<S>(pub(crate) S);
+
+/// Kernels that all layers share, with their sizes as arguments.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<S>(pub(crate) S);
+
+impl<S: Simd> Kernels for Inline<S> {
+    #[inline(always)]
+    fn matmul(self, product: MatMul<'_>) {
+        matmul(self.0, product);
+    }
+
+    #[inline(always)]
+    fn softmax(self, rows: Softmax<'_>) -> u64 {
+        rows.run(self.0)
+    }
+}
+
+impl<S: Simd> Kernels for Shared<S> {
+    #[inline(always)]
+    fn matmul(self, product: MatMul<'_>) {
+        self.0.matmul(product);
+    }
+
+    #[inline(always)]
+    fn softmax(self, rows: Softmax<'_>) -> u64 {
+        self.0.softmax(rows)
+    }
+}

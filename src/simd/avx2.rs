@@ -1,0 +1,155 @@
+//! Eight lanes with AVX2 and FMA.
+
+#[allow(clippy::wildcard_imports)] // intrinsics carry their own prefix
+use core::arch::x86_64::*;
+
+use super::{Kernel, Simd};
+use crate::kernel::{MatMul, Softmax, exp};
+
+cpufeatures::new!(features, "avx2", "fma");
+
+/// Proof that the processor has AVX2 and FMA.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    #[inline(always)]
+    pub(crate) fn detect() -> Option<Self> {
+        features::get().then_some(Self(()))
+    }
+
+    /// Lanes below `n` have all bits set.
+    #[inline(always)]
+    fn first(n: usize) -> __m256i {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // n <= 8
+        // SAFETY: only methods of the token call this, and it proves AVX2.
+        unsafe {
+            let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), lane)
+        }
+    }
+}
+
+impl Simd for Avx2 {
+    const LANES: usize = 8;
+    // of sixteen registers: 12 accumulators, the operands of a term, and the broadcast
+    const TILE_ROWS: [usize; 4] = [12, 6, 0, 0];
+    const EVERY_ROW_COUNT: bool = true;
+    const SPECIALIZE: bool = true;
+
+    type F32 = __m256;
+
+    #[inline(always)]
+    fn enter<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx2,fma")]
+        #[inline(never)]
+        fn enabled<K: Kernel>(s: Avx2, kernel: K) -> K::Output {
+            kernel.run(s)
+        }
+        // SAFETY: the token proves AVX2 and FMA.
+        unsafe { enabled(self, kernel) }
+    }
+
+    fn matmul(self, product: MatMul<'_>) {
+        self.enter(product);
+    }
+
+    fn softmax(self, rows: Softmax<'_>) -> u64 {
+        self.enter(rows)
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m256 {
+        // SAFETY: the token proves AVX.
+        unsafe { _mm256_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token proves AVX.
+        unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token proves AVX.
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token proves AVX.
+        unsafe { _mm256_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        // SAFETY: the token proves FMA.
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn max(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token proves AVX.
+        unsafe { _mm256_max_ps(a, b) } // the second operand where either is NaN
+    }
+
+    #[inline(always)]
+    fn first_or(self, v: __m256, n: usize, fill: __m256) -> __m256 {
+        // SAFETY: the token proves AVX.
+        unsafe { _mm256_blendv_ps(fill, v, _mm256_castsi256_ps(Self::first(n))) }
+    }
+
+    #[inline(always)]
+    fn scale(self, p: __m256, biased: __m256, x: __m256, lowest: __m256) -> __m256 {
+        // SAFETY: the token proves AVX2.
+        let power = unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(biased))) };
+        let scaled = self.mul(self.mul(p, power), self.splat(exp::UNBIAS));
+        // SAFETY: the token proves AVX.
+        unsafe { _mm256_and_ps(scaled, _mm256_cmp_ps::<_CMP_NLT_UQ>(x, lowest)) }
+    }
+
+    #[inline(always)]
+    fn reduce_max(self, v: __m256) -> f32 {
+        // SAFETY: the token proves AVX.
+        unsafe {
+            let v = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+            let v = _mm_max_ps(v, _mm_movehl_ps(v, v));
+            _mm_cvtss_f32(_mm_max_ss(v, _mm_movehdup_ps(v)))
+        }
+    }
+
+    #[inline(always)]
+    fn reduce_add(self, v: __m256) -> f32 {
+        // SAFETY: the token proves AVX.
+        unsafe {
+            let v = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+            let v = _mm_add_ps(v, _mm_movehl_ps(v, v));
+            _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_from(self, from: *const f32) -> __m256 {
+        // SAFETY: the token proves AVX; the caller has eight floats there, aligned or not.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first_from(self, from: *const f32, n: usize) -> __m256 {
+        // SAFETY: the token proves AVX; the caller has n floats there, and masked lanes are not touched.
+        unsafe { _mm256_maskload_ps(from, Self::first(n)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_to(self, to: *mut f32, v: __m256) {
+        // SAFETY: the token proves AVX; the caller has eight floats there, aligned or not.
+        unsafe { _mm256_storeu_ps(to, v) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first_to(self, to: *mut f32, n: usize, v: __m256) {
+        // SAFETY: the token proves AVX; the caller has n floats there, and masked lanes are not touched.
+        unsafe { _mm256_maskstore_ps(to, Self::first(n), v) }
+    }
+}
