@@ -18,6 +18,8 @@ pub(crate) struct Pass<'a, T, const M: usize> {
     options: Options<'a>,
     /// softmax(B) where it is known beforehand, a row for each position.
     frozen: Option<Mat<'a>>,
+    /// Columns of `v` and `y`: M, except in a pass over one head's slice of them.
+    width: usize,
 }
 
 /// What a pass is to write.
@@ -39,33 +41,34 @@ impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
         scratch: &'a mut [f32],
     ) -> Result<Self, Error> {
         const { assert!(M > 0, "a value row has at least one column") }
-        if keys > T::MAX_LEN {
-            return Err(Error::Keys { given: keys, most: T::MAX_LEN });
-        }
         if height != rows {
             return Err(Error::Rows { given: height, needed: rows });
         }
-        let end = options.first.saturating_add(rows);
-        if end > T::POSITIONS {
-            return Err(Error::Position { given: end, most: T::POSITIONS });
-        }
-        if let Some(mask) = options.key_mask
-            && mask.len() != keys
-        {
-            return Err(Error::KeyMask { given: mask.len(), needed: keys });
-        }
-        layer.check(keys)?;
-        let frozen = layer.frozen(options, rows, keys)?;
+        let frozen = check(layer, options, rows, keys)?;
         let needed = if T::NEEDS_SCRATCH { T::scratch_len(1) } else { 0 };
         if scratch.len() < needed {
             return Err(Error::Scratch { given: scratch.len(), needed });
         }
-        Ok(Self { layer, x, rows, keys, output, scratch, options: *options, frozen })
+        Ok(Self { layer, x, rows, keys, output, scratch, options: *options, frozen, width: M })
+    }
+
+    /// A pass over one head's `width` columns of V and Y, for a caller that has checked it and that asks block by block.
+    #[inline(always)]
+    pub(crate) fn head(
+        layer: &'a T,
+        options: &Options<'a>,
+        (x, rows): (Mat<'a>, usize),
+        keys: usize,
+        output: Output<'a>,
+        width: usize,
+    ) -> Self {
+        let frozen = layer.frozen(options, rows, keys).unwrap_or(None);
+        Self { layer, x, rows, keys, output, scratch: &mut [], options: *options, frozen, width }
     }
 
     /// Rows `row..row + rows`, in `scores` and `work` of that many rows.
     #[inline(always)]
-    fn block<K: Kernels>(&mut self, k: K, row: usize, rows: usize, scores: MatMut<'_>, work: &mut [f32]) {
+    pub(crate) fn block<K: Kernels>(&mut self, k: K, row: usize, rows: usize, scores: MatMut<'_>, work: &mut [f32]) {
         let mut scores = scores;
         let position = self.options.first.saturating_add(row);
         // row r of the block sees the keys up to its own position
@@ -93,11 +96,11 @@ impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
                     padded: false,
                     staircase,
                     keep: mask,
-                    ..MatMul::new(weights, *v, y.borrow(), rows, keys, M)
+                    ..MatMul::new(weights, *v, y.borrow(), rows, keys, self.width)
                 });
                 if without_key != 0 {
                     // a weight of 0 times NaN or infinity would be NaN
-                    for (r, y) in y.rows(rows, M).enumerate() {
+                    for (r, y) in y.rows(rows, self.width).enumerate() {
                         if without_key >> (r & 63) & 1 != 0 {
                             y.fill(0.0);
                         }
@@ -105,7 +108,7 @@ impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
                 }
             }
             Output::Weights(to) => {
-                for (r, to) in to.skip_rows(row).rows(rows, M).enumerate() {
+                for (r, to) in to.skip_rows(row).rows(rows, self.width).enumerate() {
                     let seen = staircase.map_or(keys, |first| keys.min(first.saturating_add(r)));
                     let from = weights.skip_rows(r);
                     for (j, to) in to.iter_mut().enumerate() {
@@ -116,6 +119,29 @@ impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
             }
         }
     }
+}
+
+/// Checks `rows` queries against `keys` keys; gives the attention weights where the layer knows them beforehand.
+pub(crate) fn check<'a, T: Synthesizer>(
+    layer: &'a T,
+    options: &Options<'_>,
+    rows: usize,
+    keys: usize,
+) -> Result<Option<Mat<'a>>, Error> {
+    if keys > T::MAX_LEN {
+        return Err(Error::Keys { given: keys, most: T::MAX_LEN });
+    }
+    let end = options.first.saturating_add(rows);
+    if end > T::POSITIONS {
+        return Err(Error::Position { given: end, most: T::POSITIONS });
+    }
+    if let Some(mask) = options.key_mask
+        && mask.len() != keys
+    {
+        return Err(Error::KeyMask { given: mask.len(), needed: keys });
+    }
+    layer.check(keys)?;
+    layer.frozen(options, rows, keys)
 }
 
 /// Bit r is set where row r of known weights is all zeros.
@@ -160,6 +186,7 @@ impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
         {
             self.rows = T::MAX_LEN;
             self.keys = T::MAX_LEN;
+            self.width = M;
             self.options = Options::new();
             return self.block(Inline(s), 0, T::MAX_LEN, scores, work);
         }

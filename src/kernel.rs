@@ -24,11 +24,17 @@ impl<'a> Mat<'a> {
     pub(crate) fn skip_rows(self, rows: usize) -> Self {
         Self { data: self.data.get(rows * self.stride..).unwrap_or(&[]), ..self }
     }
+
+    /// The matrix without its first `cols` columns.
+    #[inline(always)]
+    pub(crate) fn skip_cols(self, cols: usize) -> Self {
+        Self { data: self.data.get(cols..).unwrap_or(&[]), ..self }
+    }
 }
 
 /// A matrix to write to: row i starts at `data[i * stride]`.
 #[derive(Debug)]
-pub(crate) struct MatMut<'a> {
+pub struct MatMut<'a> {
     pub(crate) data: &'a mut [f32],
     pub(crate) stride: usize,
 }
@@ -62,6 +68,12 @@ impl MatMut<'_> {
     #[inline(always)]
     pub(crate) fn skip_rows(&mut self, rows: usize) -> MatMut<'_> {
         MatMut { data: self.data.get_mut(rows * self.stride..).unwrap_or(&mut []), stride: self.stride }
+    }
+
+    /// The matrix without its first `cols` columns.
+    #[inline(always)]
+    pub(crate) fn skip_cols(&mut self, cols: usize) -> MatMut<'_> {
+        MatMut { data: self.data.get_mut(cols..).unwrap_or(&mut []), stride: self.stride }
     }
 }
 

@@ -37,6 +37,11 @@ impl Plan {
         Self { scores: padded(T::MAX_LEN), work: T::WORK }
     }
 
+    /// The same with `floats` more of each row's own, for a layer around the one that scores.
+    pub(crate) const fn and(self, floats: usize) -> Self {
+        Self { work: self.work + floats, ..self }
+    }
+
     /// Floats for blocks of `rows` rows.
     pub(crate) const fn len(self, rows: usize) -> usize {
         SLACK.saturating_add(rows.saturating_mul(self.scores + self.work))

@@ -139,16 +139,30 @@ pub trait Synthesizer: Sized {
 
 /// A row of X: `[f32; D]`, D > 0.
 pub trait Row: Sized {
+    /// Columns: D.
+    const WIDTH: usize;
+
     /// Rows as one matrix.
     #[doc(hidden)]
     fn mat(rows: &[Self]) -> Mat<'_>;
+
+    /// Rows as one matrix to write to.
+    #[doc(hidden)]
+    fn mat_mut(rows: &mut [Self]) -> MatMut<'_>;
 }
 
 impl<const D: usize> Row for [f32; D] {
+    const WIDTH: usize = D;
+
     #[inline(always)]
     fn mat(rows: &[Self]) -> Mat<'_> {
         const { assert!(D > 0, "a row has at least one column") }
         Mat::new(rows)
+    }
+
+    #[inline(always)]
+    fn mat_mut(rows: &mut [Self]) -> MatMut<'_> {
+        MatMut { data: rows.as_flattened_mut(), stride: D }
     }
 }
 
