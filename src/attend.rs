@@ -5,7 +5,7 @@ use crate::kernel::{Inline, Kernels, Mat, MatMul, MatMut, Shared, Softmax};
 use crate::options::Options;
 use crate::scratch::{MOST_ROWS, Plan};
 use crate::simd::{Kernel, Simd, share};
-use crate::synthesizer::{Block, Synthesizer};
+use crate::synthesizer::{Block, Row, Synthesizer};
 
 /// A checked call. `x` is `[rows, D]`, `v` `[keys, M]`, `y` `[rows, M]` (or the weights, `[rows, keys]`).
 pub(crate) struct Pass<'a, T, const M: usize> {
@@ -166,6 +166,39 @@ fn hide(mask: &[bool], scores: &mut MatMut<'_>, rows: usize, keys: usize) {
     }
 }
 
+impl<T: Synthesizer, const M: usize> Pass<'_, T, M> {
+    /// The whole of a small layer in one block, with every size and stride a constant. None, and nothing done, where
+    /// the call is not for all of it.
+    #[inline(always)]
+    fn whole<S: Simd>(&mut self, s: S, scores: MatMut<'_>, work: &mut [f32]) -> Option<()> {
+        let (len, width) = (T::MAX_LEN, T::Row::WIDTH);
+        let Output::Y { v, y } = &mut self.output else { return None };
+        let plain = !self.options.causal && self.options.key_mask.is_none() && self.frozen.is_none();
+        if !plain || self.rows != len || self.keys != len || self.options.first != 0 {
+            return None;
+        }
+        let stride = Plan::of::<T>().scores;
+        let scores = MatMut { data: scores.data.get_mut(..len * stride)?, stride };
+        let work = work.get_mut(..len * T::WORK)?;
+        let v = Mat { data: v.data.get(..len * M)?, stride: M };
+        let y = MatMut { data: y.data.get_mut(..len * M)?, stride: M };
+        let x = Mat { data: self.x.data.get(..len * width)?, stride: width };
+        Pass::<T, M> {
+            layer: self.layer,
+            x,
+            rows: len,
+            keys: len,
+            output: Output::Y { v, y },
+            scratch: &mut [],
+            options: Options::new(),
+            frozen: None,
+            width: M,
+        }
+        .block(Inline(s), 0, len, scores, work);
+        Some(())
+    }
+}
+
 impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
     type Output = ();
 
@@ -180,15 +213,9 @@ impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
         let (most, mut scores, work) = plan.split(scratch);
         let most = if self.frozen.is_some() { MOST_ROWS } else { most };
 
-        // the whole of a small layer, with all sizes constant
         let small = const { S::SPECIALIZE && T::MAX_LEN <= 32 && T::PARAMETERS <= 4096 && M <= 64 };
-        if small && self.rows == T::MAX_LEN && self.keys == T::MAX_LEN && most >= T::MAX_LEN && self.options.is_plain()
-        {
-            self.rows = T::MAX_LEN;
-            self.keys = T::MAX_LEN;
-            self.width = M;
-            self.options = Options::new();
-            return self.block(Inline(s), 0, T::MAX_LEN, scores, work);
+        if small && most >= T::MAX_LEN && self.whole(s, scores.borrow(), work).is_some() {
+            return;
         }
 
         let mut row = 0;

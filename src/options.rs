@@ -45,10 +45,4 @@ impl<'a> Options<'a> {
     pub const fn backend(self, backend: Backend) -> Self {
         Self { backend: Some(backend), ..self }
     }
-
-    /// Whether every key is seen from every row.
-    #[inline(always)]
-    pub(crate) const fn is_plain(&self) -> bool {
-        !self.causal && self.key_mask.is_none()
-    }
 }

@@ -13,8 +13,8 @@ const ROWS: usize = if MAX_LANES >= 16 {
     4
 };
 
-/// The most rows of a block: one bit each in what the softmax reports.
-pub(crate) const MOST_ROWS: usize = 64;
+/// The most rows of a block: the softmax keeps a float for each on the stack, and reports them in the bits of a `u64`.
+pub(crate) const MOST_ROWS: usize = if MAX_LANES >= 4 { 64 } else { 16 };
 
 /// What may be lost in front to start on a whole vector.
 const SLACK: usize = MAX_LANES - 1;
@@ -28,7 +28,7 @@ pub(crate) const fn padded(width: usize) -> usize {
 /// A block's scratch: for each row its padded scores, then `work` floats of the layer's own.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
-    scores: usize,
+    pub(crate) scores: usize,
     work: usize,
 }
 

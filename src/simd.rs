@@ -99,8 +99,10 @@ pub(crate) trait Simd: Copy {
     /// `p 2^n`, rounded once where it is subnormal, for the integer n + [`BIAS`](crate::kernel::exp::BIAS) in the low
     /// bits of `biased`; 0 in the lanes where `x < lowest`.
     fn scale(self, p: Self::F32, biased: Self::F32, x: Self::F32, lowest: Self::F32) -> Self::F32;
-    fn reduce_max(self, v: Self::F32) -> f32;
-    fn reduce_add(self, v: Self::F32) -> f32;
+    /// The largest lane of each of four vectors. Four at once, since what they share halves the shuffles.
+    fn reduce_max(self, v: [Self::F32; 4]) -> [f32; 4];
+    /// The sum of the lanes of each of four vectors, the same for a vector whatever its place and company.
+    fn reduce_add(self, v: [Self::F32; 4]) -> [f32; 4];
 
     /// # Safety
     /// `LANES` floats must be readable at `from`.

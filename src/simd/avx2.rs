@@ -110,22 +110,28 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn reduce_max(self, v: __m256) -> f32 {
+    fn reduce_max(self, [a, b, c, d]: [__m256; 4]) -> [f32; 4] {
         // SAFETY: the token proves AVX.
         unsafe {
-            let v = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
-            let v = _mm_max_ps(v, _mm_movehl_ps(v, v));
-            _mm_cvtss_f32(_mm_max_ss(v, _mm_movehdup_ps(v)))
+            // halves of a and b, then of c and d, side by side
+            let ab = _mm256_max_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+            let cd = _mm256_max_ps(_mm256_permute2f128_ps::<0x20>(c, d), _mm256_permute2f128_ps::<0x31>(c, d));
+            let pairs =
+                _mm256_max_ps(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd));
+            first_of_pairs(_mm256_max_ps(pairs, _mm256_permute_ps::<0b10_11_00_01>(pairs)))
         }
     }
 
     #[inline(always)]
-    fn reduce_add(self, v: __m256) -> f32 {
+    fn reduce_add(self, [a, b, c, d]: [__m256; 4]) -> [f32; 4] {
         // SAFETY: the token proves AVX.
         unsafe {
-            let v = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
-            let v = _mm_add_ps(v, _mm_movehl_ps(v, v));
-            _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
+            // halves of a and b, then of c and d, side by side
+            let ab = _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+            let cd = _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(c, d), _mm256_permute2f128_ps::<0x31>(c, d));
+            let pairs =
+                _mm256_add_ps(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd));
+            first_of_pairs(_mm256_add_ps(pairs, _mm256_permute_ps::<0b10_11_00_01>(pairs)))
         }
     }
 
@@ -152,4 +158,19 @@ impl Simd for Avx2 {
         // SAFETY: the token proves AVX; the caller has n floats there, and masked lanes are not touched.
         unsafe { _mm256_maskstore_ps(to, Self::first(n), v) }
     }
+}
+
+/// Of `[a, a, c, c, b, b, d, d]` each once: `[a, b, c, d]`.
+///
+/// # Safety
+/// The processor must have AVX.
+#[inline(always)]
+unsafe fn first_of_pairs(v: __m256) -> [f32; 4] {
+    let mut floats = [0.0; 4];
+    // SAFETY: as the caller says, and four floats are writable.
+    unsafe {
+        let (ac, bd) = (_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+        _mm_storeu_ps(floats.as_mut_ptr(), _mm_blend_ps::<0b1010>(ac, bd));
+    }
+    floats
 }

@@ -108,24 +108,40 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn reduce_max(self, v: __m512) -> f32 {
-        // SAFETY: the token proves AVX-512F and AVX.
+    fn reduce_max(self, [a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+        // SAFETY: the token proves AVX-512F.
         unsafe {
-            let v = _mm256_max_ps(low(v), high(v));
-            let v = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
-            let v = _mm_max_ps(v, _mm_movehl_ps(v, v));
-            _mm_cvtss_f32(_mm_max_ss(v, _mm_movehdup_ps(v)))
+            // quarters 0 and 2, 1 and 3 of a and of b, then of c and of d
+            let ab =
+                _mm512_max_ps(_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b));
+            let cd =
+                _mm512_max_ps(_mm512_shuffle_f32x4::<0b01_00_01_00>(c, d), _mm512_shuffle_f32x4::<0b11_10_11_10>(c, d));
+            // one quarter for each of a, b, c, d
+            let quarters = _mm512_max_ps(
+                _mm512_shuffle_f32x4::<0b10_00_10_00>(ab, cd),
+                _mm512_shuffle_f32x4::<0b11_01_11_01>(ab, cd),
+            );
+            let pairs = _mm512_max_ps(quarters, _mm512_permute_ps::<0b01_00_11_10>(quarters));
+            first_of_quarters(_mm512_max_ps(pairs, _mm512_permute_ps::<0b10_11_00_01>(pairs)))
         }
     }
 
     #[inline(always)]
-    fn reduce_add(self, v: __m512) -> f32 {
-        // SAFETY: the token proves AVX-512F and AVX.
+    fn reduce_add(self, [a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+        // SAFETY: the token proves AVX-512F.
         unsafe {
-            let v = _mm256_add_ps(low(v), high(v));
-            let v = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
-            let v = _mm_add_ps(v, _mm_movehl_ps(v, v));
-            _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)))
+            // quarters 0 and 2, 1 and 3 of a and of b, then of c and of d
+            let ab =
+                _mm512_add_ps(_mm512_shuffle_f32x4::<0b01_00_01_00>(a, b), _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b));
+            let cd =
+                _mm512_add_ps(_mm512_shuffle_f32x4::<0b01_00_01_00>(c, d), _mm512_shuffle_f32x4::<0b11_10_11_10>(c, d));
+            // one quarter for each of a, b, c, d
+            let quarters = _mm512_add_ps(
+                _mm512_shuffle_f32x4::<0b10_00_10_00>(ab, cd),
+                _mm512_shuffle_f32x4::<0b11_01_11_01>(ab, cd),
+            );
+            let pairs = _mm512_add_ps(quarters, _mm512_permute_ps::<0b01_00_11_10>(quarters));
+            first_of_quarters(_mm512_add_ps(pairs, _mm512_permute_ps::<0b10_11_00_01>(pairs)))
         }
     }
 
@@ -154,18 +170,17 @@ impl Simd for Avx512 {
     }
 }
 
+/// The first lane of each quarter.
+///
 /// # Safety
 /// The processor must have AVX-512F.
 #[inline(always)]
-unsafe fn low(v: __m512) -> __m256 {
-    // SAFETY: as the caller says.
-    unsafe { _mm512_castps512_ps256(v) }
-}
-
-/// # Safety
-/// The processor must have AVX-512F.
-#[inline(always)]
-unsafe fn high(v: __m512) -> __m256 {
-    // SAFETY: as the caller says. (The extraction of 256 bits as floats needs AVX-512DQ; as doubles it does not.)
-    unsafe { _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v))) }
+unsafe fn first_of_quarters(v: __m512) -> [f32; 4] {
+    let mut floats = [0.0; 4];
+    // SAFETY: as the caller says, and four floats are writable.
+    unsafe {
+        let first = _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12), v);
+        _mm_storeu_ps(floats.as_mut_ptr(), _mm512_castps512_ps128(first));
+    }
+    floats
 }

@@ -99,16 +99,15 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn reduce_max(self, v: f32x4) -> f32 {
-        let [a, b, c, d] = v.to_array();
-        let larger = |a, b| if a > b { a } else { b };
-        larger(larger(a, b), larger(c, d))
+    fn reduce_max(self, v: [f32x4; 4]) -> [f32; 4] {
+        let [a, b, c, d] = f32x4::transpose(v);
+        self.max(self.max(a, c), self.max(b, d)).to_array()
     }
 
     #[inline(always)]
-    fn reduce_add(self, v: f32x4) -> f32 {
-        let [a, b, c, d] = v.to_array();
-        (a + c) + (b + d)
+    fn reduce_add(self, v: [f32x4; 4]) -> [f32; 4] {
+        let [a, b, c, d] = f32x4::transpose(v);
+        ((a + c) + (b + d)).to_array()
     }
 
     #[inline(always)]

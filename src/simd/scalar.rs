@@ -74,12 +74,12 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    fn reduce_max(self, v: f32) -> f32 {
+    fn reduce_max(self, v: [f32; 4]) -> [f32; 4] {
         v
     }
 
     #[inline(always)]
-    fn reduce_add(self, v: f32) -> f32 {
+    fn reduce_add(self, v: [f32; 4]) -> [f32; 4] {
         v
     }
 

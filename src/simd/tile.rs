@@ -131,11 +131,8 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
     row: usize,
     cols: [usize; V],
 ) {
+    // no closures in here: one that is not inlined is compiled without the target features
     let width = m.cols;
-    let load = |from: *const f32| {
-        // SAFETY: a vector, or `width` floats where NARROW, are readable wherever this is called.
-        unsafe { if NARROW { s.load_first_from(from, width) } else { s.load_from(from) } }
-    };
     // SAFETY: row < m.rows, so A's row is inside its buffer.
     let a = unsafe { m.a.data.as_ptr().add(row * m.a.stride) };
     let a_stride = m.a.stride;
@@ -146,21 +143,12 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
     if let Some(bias) = m.bias {
         for v in 0..V {
             // SAFETY: the bias is as long as a row of C.
-            let start = load(unsafe { bias.as_ptr().add(cols[v]) });
+            let start = unsafe { vector::<S, NARROW>(s, bias.as_ptr().add(cols[v]), width) };
             for sum in &mut sums {
                 sum[v] = start;
             }
         }
     }
-
-    let weight = |r: usize, k: usize| {
-        // SAFETY: r < R and k < m.terms, so the element of A exists.
-        s.splat(unsafe { *a.add(r * a_stride + k) })
-    };
-    let operands = |k: usize| {
-        // SAFETY: k < m.terms, so the row of B exists, and the vectors of `cols` lie in it.
-        cols.map(|col| load(unsafe { b.add(k * b_stride + col) }))
-    };
 
     // the terms that all R rows have
     let steps = m.staircase.map_or(m.terms, |first| (first + row).min(m.terms));
@@ -168,9 +156,11 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
     while k < steps {
         let (start, end) = run(m.keep, k, steps);
         for k in start..end {
-            let b = operands(k);
+            // SAFETY: k < m.terms, so the row of B exists and the vectors of `cols` lie in it.
+            let b = unsafe { operands::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
             for r in 0..R {
-                let a = weight(r, k);
+                // SAFETY: r < R and k < m.terms, so the element of A exists.
+                let a = s.splat(unsafe { *a.add(r * a_stride + k) });
                 for v in 0..V {
                     sums[r][v] = s.mul_add(a, b[v], sums[r][v]);
                 }
@@ -184,10 +174,12 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
             if m.keep.is_some_and(|keep| keep.get(k) == Some(&false)) {
                 continue;
             }
-            let b = operands(k);
+            // SAFETY: k < m.terms, so the row of B exists and the vectors of `cols` lie in it.
+            let b = unsafe { operands::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
             for r in 1..R {
                 if k < steps + r {
-                    let a = weight(r, k);
+                    // SAFETY: r < R and k < m.terms, so the element of A exists.
+                    let a = s.splat(unsafe { *a.add(r * a_stride + k) });
                     for v in 0..V {
                         sums[r][v] = s.mul_add(a, b[v], sums[r][v]);
                     }
@@ -209,6 +201,35 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
             }
         }
     }
+}
+
+/// The vectors of a row of B, which starts at `row`.
+///
+/// # Safety
+/// Each of `cols` plus a vector is inside the row, or NARROW and the row has `width` columns.
+#[inline(always)]
+unsafe fn operands<S: Simd, const V: usize, const NARROW: bool>(
+    s: S,
+    row: *const f32,
+    cols: [usize; V],
+    width: usize,
+) -> [S::F32; V] {
+    let mut operands = [s.splat(0.0); V];
+    for v in 0..V {
+        // SAFETY: as the caller says.
+        operands[v] = unsafe { vector::<S, NARROW>(s, row.add(cols[v]), width) };
+    }
+    operands
+}
+
+/// A vector, or as much of it as a NARROW row has.
+///
+/// # Safety
+/// A vector, or `width` floats where NARROW, are readable at `from`.
+#[inline(always)]
+unsafe fn vector<S: Simd, const NARROW: bool>(s: S, from: *const f32, width: usize) -> S::F32 {
+    // SAFETY: as the caller says.
+    unsafe { if NARROW { s.load_first_from(from, width) } else { s.load_from(from) } }
 }
 
 /// The next terms to compute, `from` at the earliest: `start..end`, none of them left out.
