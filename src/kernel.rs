@@ -1,6 +1,8 @@
 //! The algorithms: safe, generic over [`Simd`](crate::simd::Simd), and ignorant of any variant's name.
 
+pub(crate) mod activation;
 pub(crate) mod exp;
+pub(crate) mod norm;
 mod softmax;
 
 pub(crate) use softmax::Softmax;
@@ -181,4 +183,10 @@ impl<S: Simd> Kernels for Shared<S> {
     fn softmax(self, rows: Softmax<'_>) -> u64 {
         self.0.softmax(rows)
     }
+}
+
+/// Runs a kernel as one body that all its callers share.
+#[inline(never)]
+pub(crate) fn shared<S: Simd, K: Kernel>(s: S, kernel: K) -> K::Output {
+    s.enter(kernel)
 }

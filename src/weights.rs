@@ -50,6 +50,20 @@ pub const fn input_major_into<const OUT: usize, const IN: usize>(
     }
 }
 
+/// The same for each head's weight, `[HEADS, OUT, IN]`: what a multi-head layer keeps as one parameter.
+#[must_use]
+pub const fn input_major_heads<const HEADS: usize, const OUT: usize, const IN: usize>(
+    weight: &[[[f32; IN]; OUT]; HEADS],
+) -> [[[f32; OUT]; IN]; HEADS] {
+    let mut transposed = [[[0.0; OUT]; IN]; HEADS];
+    let mut i = 0;
+    while i < HEADS {
+        input_major_into(&weight[i], &mut transposed[i]);
+        i += 1;
+    }
+    transposed
+}
+
 /// A value at an address that is a multiple of 64 bytes: a cache line and the widest vector.
 ///
 /// The kernels take weights at any address that a float may have. Aligned ones are read a little faster on x86-64,
