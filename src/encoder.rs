@@ -133,7 +133,14 @@ where
         dispatch(options.backend, Pass { block: self, x, rows, keys, cache, scratch, options: *options })
     }
 
-    fn check(&self, options: &Options<'_>, rows: usize, keys: usize, values: usize, scratch: usize) -> Result<(), Error> {
+    fn check(
+        &self,
+        options: &Options<'_>,
+        rows: usize,
+        keys: usize,
+        values: usize,
+        scratch: usize,
+    ) -> Result<(), Error> {
         self.attention.check(options, rows, keys, values, scratch)?;
         let needed = values.saturating_add(Self::PLAN.len(1));
         if scratch < needed { Err(Error::Scratch { given: scratch, needed }) } else { Ok(()) }

@@ -214,14 +214,7 @@ impl<T: Heads, V: Projection<In = T::Row>, O: Projection<In = V::Out>> MultiHead
         scratch: &mut [f32],
     ) -> Result<(), Error> {
         let rows = T::Row::mat(x);
-        self.checked(
-            options,
-            (rows, x.len()),
-            x.len(),
-            Values::Scratch,
-            (y.len(), O::Out::mat_mut(y)),
-            scratch,
-        )
+        self.checked(options, (rows, x.len()), x.len(), Values::Scratch, (y.len(), O::Out::mat_mut(y)), scratch)
     }
 
     /// The next rows of a sequence whose earlier values are in a cache: row i of `x` stands at `options.first + i`, its
@@ -327,8 +320,15 @@ impl<T: Heads, V: Projection, O: Projection<In = V::Out>> Kernel for HeadsPass<'
         while row < rows {
             let count = share(rows - row, most.max(1));
             options.first = first.saturating_add(row);
-            let block =
-                HeadsBlock { x: x.skip_rows(row), rows: count, v, keys, y: y.skip_rows(row), scores: scores.borrow(), work };
+            let block = HeadsBlock {
+                x: x.skip_rows(row),
+                rows: count,
+                v,
+                keys,
+                y: y.skip_rows(row),
+                scores: scores.borrow(),
+                work,
+            };
             layer.block(k, &options, block);
             row += count;
         }

@@ -109,7 +109,15 @@ impl<'a, const D: usize, const F: usize, A: Activation> FeedForward<'a, D, F, A>
 
     /// A block of rows; `hidden` has at least `rows` rows. The rows of `y` are padded to whole vectors or not.
     #[inline(always)]
-    pub(crate) fn block<S: Simd>(&self, s: S, x: Mat<'_>, rows: usize, hidden: &mut [f32], y: MatMut<'_>, padded: bool) {
+    pub(crate) fn block<S: Simd>(
+        &self,
+        s: S,
+        x: Mat<'_>,
+        rows: usize,
+        hidden: &mut [f32],
+        y: MatMut<'_>,
+        padded: bool,
+    ) {
         let mut hidden = MatMut { data: hidden, stride: Self::WORK };
         let up = self.up.product(x, hidden.borrow(), rows, true);
         if matches!(A::FUNCTION, Function::Relu) {

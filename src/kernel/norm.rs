@@ -49,13 +49,21 @@ fn inverse_root(x: f32) -> f32 {
     1.0 / libm::sqrtf(x)
 }
 
+/// The sum of the lanes.
+#[inline(always)]
+fn total<S: Simd>(s: S, v: S::F32) -> f32 {
+    let zero = s.splat(0.0);
+    let [sum, ..] = s.reduce_add([v, zero, zero, zero]);
+    sum
+}
+
 #[inline(always)]
 fn mean<S: Simd>(s: S, x: &[f32]) -> f32 {
     let mut sum = s.splat(0.0);
     for v in x.chunks(S::LANES) {
         sum = s.add(sum, s.load(v));
     }
-    s.reduce_add(sum) / x.len() as f32
+    total(s, sum) / x.len() as f32
 }
 
 /// `y = x - mean`; gives the mean of y.
@@ -68,7 +76,7 @@ fn subtract<S: Simd>(s: S, mean: f32, x: &[f32], y: &mut [f32]) -> f32 {
         s.store(y, d);
         sum = s.add(sum, if x.len() < S::LANES { s.first_or(d, x.len(), zero) } else { d });
     }
-    s.reduce_add(sum) / x.len() as f32
+    total(s, sum) / x.len() as f32
 }
 
 /// The mean of `(x - c)^2`.
@@ -81,7 +89,7 @@ fn mean_square<S: Simd>(s: S, c: f32, x: &[f32]) -> f32 {
         let d = if x.len() < S::LANES { s.first_or(d, x.len(), zero) } else { d };
         sum = s.mul_add(d, d, sum);
     }
-    s.reduce_add(sum) / x.len() as f32
+    total(s, sum) / x.len() as f32
 }
 
 /// `y = (y - c) inverse weight + bias`

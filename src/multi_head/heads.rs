@@ -79,7 +79,11 @@ impl<'a, const L: usize, const D: usize, const W: usize, const H: usize, const H
     /// PyTorch's parameter is usually `[HEADS, L, H]`:
     /// [`input_major_heads`](crate::weights::input_major_heads) turns it into this.
     #[must_use]
-    pub const fn new(hidden: Linear<'a, D, W>, w2: &'a [[[f32; L]; H]; HEADS], b2: Option<&'a [[f32; L]; HEADS]>) -> Self {
+    pub const fn new(
+        hidden: Linear<'a, D, W>,
+        w2: &'a [[[f32; L]; H]; HEADS],
+        b2: Option<&'a [[f32; L]; HEADS]>,
+    ) -> Self {
         const { assert!(HEADS > 0, "there is at least one head") }
         let mut second = [Linear::without_bias(&w2[0]); HEADS];
         let mut i = 0;
