@@ -6,6 +6,8 @@
 extern crate std;
 
 mod attend;
+#[cfg(feature = "safetensors")]
+pub mod checkpoint;
 mod dense;
 mod dot_product;
 mod encoder;
