@@ -6,7 +6,7 @@ use crate::synthesizer::Synthesizer;
 
 /// Rows of a block where the caller has no wish: enough for the widest tiles, few enough for the nearest cache.
 const ROWS: usize = if MAX_LANES >= 16 {
-    48
+    36
 } else if MAX_LANES >= 4 {
     24
 } else {

@@ -66,10 +66,10 @@ impl Kernel for Softmax<'_> {
                 }
             }
             *of_row = s.reduce_max(max);
-            for i in 0..4.min(rows - 4 * four) {
-                // the maximum of a row that holds a NaN may be anything, this included
-                if of_row[i] == f32::NEG_INFINITY && all_lowest(self.row(4 * four + i, S::LANES)) {
-                    without_key |= 1 << ((4 * four + i) & 63);
+            // the maximum of a row that holds a NaN may be anything, this included
+            if of_row.contains(&f32::NEG_INFINITY) {
+                for r in (4 * four..rows).take(4) {
+                    without_key |= u64::from(all_lowest(self.row(r, S::LANES))) << (r & 63);
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Kernel for Softmax<'_> {
     }
 }
 
-/// Whether every score is -inf.
+/// Whether every score of a row is -inf.
 #[cold]
 #[inline(never)]
 fn all_lowest(row: &[f32]) -> bool {
