@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let frames = utterance.frames.len();
 
     let options = Options::new();
-    let mut scratch = [0.0; Vowels::SCRATCH];
+    let mut scratch = vec![0.0; Vowels::SCRATCH];
     let taken_for = best(&model.logits(&options, &utterance.frames, &mut scratch)?) + 1;
     let mut layers = Vec::new();
     let (rows, scratch) = model.embed(&options, &utterance.frames, &mut scratch)?;

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut confusion = [[0_usize; SPEAKERS]; SPEAKERS];
     let mut difference = 0.0_f32;
-    let mut scratch = [0.0; Vowels::SCRATCH];
+    let mut scratch = vec![0.0; Vowels::SCRATCH];
     for utterance in &utterances {
         let logits = model.logits(&Options::new(), &utterance.frames, &mut scratch)?;
         confusion[utterance.speaker][best(&logits)] += 1;
@@ -90,7 +90,7 @@ fn threads(model: &Vowels<'_>, utterances: &[Utterance]) -> Result<(), Box<dyn E
             let pass = || {
                 pool.install(|| {
                     batch.par_chunks(37).try_for_each(|part| {
-                        let mut scratch = [0.0; Vowels::SCRATCH];
+                        let mut scratch = vec![0.0; Vowels::SCRATCH];
                         part.iter().try_for_each(|u| model.logits(&Options::new(), &u.frames, &mut scratch).map(drop))
                     })
                 })

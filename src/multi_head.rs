@@ -108,7 +108,7 @@ impl<T: Heads, V: Projection, O: Projection<In = V::Out>> MultiHead<T, V, O> {
         self.checked(options, (T::Row::mat(x), x.len()), v.len(), values, (y.len(), O::Out::mat_mut(y)), scratch)
     }
 
-    /// The attention weights softmax(B_i) of all heads, for whoever wants to look at them: `weights` has `rows` rows
+    /// The attention weights `softmax(B_i)` of all heads, for whoever wants to look at them: `weights` has `rows` rows
     /// for head 0, then as many for head 1, and so on. The columns past the keys are zeros.
     ///
     /// # Errors

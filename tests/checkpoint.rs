@@ -1,4 +1,5 @@
 //! Layers from safetensors files, and what a bad file says.
+#![allow(clippy::float_cmp, reason = "conversions are exact")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Encoder blocks and their parts: against PyTorch, and each part against float64.
+#![allow(clippy::float_cmp, reason = "what must be equal to the bit")]
 
 mod common;
 
@@ -156,6 +157,8 @@ fn bits<const C: usize>(rows: &[[f32; C]]) -> Vec<u32> {
     rows.as_flattened().iter().map(|x| x.to_bits()).collect()
 }
 
+type Forward<'a> = dyn FnMut(&[[f32; D]], &mut [[f32; D]]) -> Result<(), Error> + 'a;
+
 /// A block is its parts, one after the other, to the bit.
 #[test]
 fn blocks_are_their_parts() {
@@ -164,7 +167,7 @@ fn blocks_are_their_parts() {
     let mut scratch = vec![f32::NAN; 1 << 14];
     for backend in Backend::available() {
         let options = Options::new().causal().backend(backend);
-        let apply = |x: &[[f32; D]], f: &mut dyn FnMut(&[[f32; D]], &mut [[f32; D]]) -> Result<(), Error>| {
+        let apply = |x: &[[f32; D]], f: &mut Forward<'_>| {
             let mut y = vec![[0.0; D]; x.len()];
             f(x, &mut y).unwrap();
             y
@@ -396,7 +399,9 @@ fn gelu() {
             let expected = [f32::NAN, f32::INFINITY, 0.0, f32::MAX, 0.0, 0.0];
             for (value, expected) in values.into_iter().zip(expected) {
                 let mut x = [[1.0_f32; 17]; 3];
-                x.iter_mut().for_each(|x| x[lane] = value);
+                for x in &mut x {
+                    x[lane] = value;
+                }
                 Gelu::apply(&options, &mut x[0]).unwrap();
                 GeluTanh::apply(&options, &mut x[1]).unwrap();
                 Relu::apply(&options, &mut x[2]).unwrap();

@@ -1,4 +1,5 @@
 //! The multi-head layer: against PyTorch and the float64 reference, and against its own heads one by one.
+#![allow(clippy::float_cmp, reason = "what must be equal to the bit")]
 
 mod common;
 
@@ -247,13 +248,12 @@ fn frozen_heads() {
     let (weights, x) = small();
     let r: [Box<[[f32; L]; L]>; HEADS] = [rng.array(1.0), rng.array(1.0), rng.array(1.0)];
     let live = [0, 1, 2].map(|i| Random::<L, D>::new(&r[i]));
-    let mut softmax = [[[0.0; L]; L]; HEADS];
-    let [a, b, c] = &mut softmax;
+    let [mut a, mut b, mut c] = [(); HEADS].map(|()| Box::new([[0.0; L]; L]));
     let freeze = |i: usize, to| {
         let mut scratch = vec![0.0; Random::<L, D>::SCRATCH];
         live[i].freeze(FrozenFor::Causal, to, &mut scratch).unwrap()
     };
-    let frozen = [freeze(0, a), freeze(1, b), freeze(2, c)];
+    let frozen = [freeze(0, &mut a), freeze(1, &mut b), freeze(2, &mut c)];
     let options = Options::new().causal();
     let mut y = [[[0.0; D]; L]; 2];
     let [from_live, from_frozen] = &mut y;

@@ -75,6 +75,7 @@ mod tests {
     use super::{from_bf16, from_f16};
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "conversions are exact")]
     fn halves() {
         for (bits, value) in [
             (0x0000, 0.0),

@@ -77,7 +77,7 @@ const LOG_TAIL: [f32; 9] = [
     -3.643_667_3e-2,
     0.181_715_04,
     -0.797_886_85,
-    -0.693_147_1,
+    -core::f32::consts::LN_2,
 ];
 /// Where g's polynomial ends.
 const LAST: f32 = 7.0;
@@ -94,10 +94,10 @@ fn tail<S: Simd>(s: S, a: S::F32) -> S::F32 {
 }
 
 /// -2 sqrt(2 / pi)
-const SLOPE: f32 = -1.595_769_1;
+const SLOPE: f32 = -1.595_769_2;
 const CUBE: f32 = 0.044_715;
 /// The parabola nearest to 1 / z on 1 to 2, relative to it, highest degree first.
-const RECIPROCAL: [f32; 3] = [0.323_232_32, -1.454_545_5, 2.121_212_1];
+const RECIPROCAL: [f32; 3] = [0.323_232_32, -1.454_545_5, 2.121_212_2];
 
 #[inline(always)]
 fn tail_tanh<S: Simd>(s: S, a: S::F32) -> S::F32 {
