@@ -50,7 +50,11 @@ impl<const L: usize, const D: usize> Synthesizer for Frozen<'_, L, D> {
     const SCORE_MULTIPLY_ADDS: usize = 0;
     const POSITIONS: usize = L;
     const WORK: usize = 0;
-    const NEEDS_SCRATCH: bool = false;
+    const SCRATCH: usize = 0;
+
+    fn scratch_len(_rows: usize) -> usize {
+        0
+    }
 
     fn frozen(&self, options: &Options<'_>, rows: usize, keys: usize) -> Result<Option<Mat<'_>>, Error> {
         let fits = options.key_mask.is_none()

@@ -43,10 +43,6 @@ pub trait Synthesizer: Sized {
     /// Floats of scratch that the scores of one row need beside themselves.
     #[doc(hidden)]
     const WORK: usize;
-    /// Whether there are scores to keep at all.
-    #[doc(hidden)]
-    const NEEDS_SCRATCH: bool = true;
-
     /// Floats of scratch for the block size that suits this target.
     const SCRATCH: usize = Plan::of::<Self>().len(Plan::rows(Self::MAX_LEN));
 
