@@ -45,7 +45,7 @@
 //! F never sees x_j. Its L outputs are not L classes but the weights of a convex combination of the rows of V, and V is
 //! where the other tokens come in.
 //!
-//! **And from dot-product attention?** There B[i][j] compares the query of row i with the key of row j, so scores follow
+//! **And from dot-product attention?** There `B[i][j]` compares the query of row i with the key of row j, so scores follow
 //! content wherever it stands, and any length will do. Here they follow positions: cheaper (no keys), but bound to them.
 //!
 //! **Why is there a maximum length?** F has L outputs, R has L rows and columns: the weights fix how many positions
