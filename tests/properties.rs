@@ -1,0 +1,212 @@
+//! What holds for any input: weights are a distribution, Y stays inside V's range, columns are independent, and no size
+//! makes a kernel touch what lies around its buffers.
+
+mod common;
+
+use common::{
+    layers::{Call, Layer, WEIGHTS, assert_same, backends, random_layers},
+    rng::Rng,
+};
+use synthesizer_attention::{
+    Dense, Options, Synthesizer,
+    reference::{Bounded, Mask, Matrix, attend, dense_scores},
+};
+
+/// Every layer with X and V drawn for it, and keys for all rows.
+fn drawn() -> Vec<(Box<dyn Layer>, Vec<f32>, Vec<f32>)> {
+    let mut rng = Rng::new(1);
+    let layers = random_layers::<35, 9, 18, 21, 5, 7, 6>(&mut rng);
+    let draw = |mut layer: Box<dyn Layer>| {
+        let sizes = layer.sizes();
+        let (x, v) = (rng.vec(sizes.l * sizes.d, 2.0), rng.vec(sizes.l * sizes.m, 3.0));
+        layer.project_keys(0, &x);
+        (layer, x, v)
+    };
+    layers.into_iter().map(draw).collect()
+}
+
+#[test]
+fn weights_are_distributions() {
+    for (layer, x, v) in drawn() {
+        for causal in [false, true] {
+            let call = Call { layer: &*layer, x: &x, v: &v, mask: Mask { causal, ..Mask::default() } };
+            for backend in backends() {
+                for row in call.weights(backend).chunks(WEIGHTS) {
+                    assert!(row.iter().all(|w| (0.0..=1.0 + 1e-6).contains(w)), "{}, {backend}", layer.name());
+                    approx::assert_abs_diff_eq!(row.iter().sum::<f32>(), 1.0, epsilon = 4e-6);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn y_stays_inside_the_range_of_v() {
+    for (layer, x, v) in drawn() {
+        let (m, call) = (layer.sizes().m, Call { layer: &*layer, x: &x, v: &v, mask: Mask::default() });
+        let answer = call.answer();
+        for backend in backends() {
+            for (i, row) in call.run(backend).chunks(m).enumerate() {
+                for (c, y) in row.iter().copied().enumerate() {
+                    let column = || v.iter().skip(c).step_by(m).copied();
+                    let (low, high) = (column().fold(f32::MAX, f32::min), column().fold(f32::MIN, f32::max));
+                    let (y, bound) = (f64::from(y), answer.y.error.at(i, c));
+                    let inside = y >= f64::from(low) - bound && y <= f64::from(high) + bound;
+                    assert!(inside, "{}, {backend}: {y} outside {low} to {high}", layer.name());
+                }
+            }
+        }
+    }
+}
+
+/// A constant added to every score of a row cancels. Multiples of 1/64 leave the sums exact.
+#[test]
+fn scores_may_be_shifted() {
+    let moved = |tensor: &str, shift: f32| {
+        let mut layers = drawn();
+        for (layer, ..) in &mut layers {
+            for (name, values) in layer.tensors() {
+                if name == tensor {
+                    values.iter_mut().for_each(|b| *b = (*b * 64.0).round() / 64.0 + shift);
+                }
+            }
+        }
+        layers
+    };
+    let mut compared = 0;
+    for (name, tensor) in [("dense", "b2"), ("random", "r"), ("mixture", "b2")] {
+        for shift in [1000.0, -1000.0] {
+            for ((plain, x, v), (shifted, ..)) in moved(tensor, 0.0).iter().zip(&moved(tensor, shift)) {
+                if plain.name() != name {
+                    continue;
+                }
+                let call = Call { layer: &**plain, x, v, mask: Mask::default() };
+                let shifted = Call { layer: &**shifted, ..call };
+                let expected = Bounded { value: call.answer().y.value, error: shifted.answer().y.error };
+                for backend in backends() {
+                    let y = shifted.run(backend);
+                    let checked = expected.check(&y, plain.sizes().m);
+                    checked.unwrap_or_else(|e| panic!("{name} shifted by {shift}, {backend}: {e}"));
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(compared, 6 * backends().len());
+}
+
+#[test]
+fn columns_of_v_are_independent() {
+    for (layer, x, v) in drawn() {
+        let m = layer.sizes().m;
+        let reversed =
+            |rows: &[f32]| -> Vec<f32> { rows.chunks(m).flat_map(|row| row.iter().rev().copied()).collect() };
+        let backwards = reversed(&v);
+        for causal in [false, true] {
+            let call = Call { layer: &*layer, x: &x, v: &v, mask: Mask { causal, ..Mask::default() } };
+            for backend in backends() {
+                let y = Call { v: &backwards, ..call }.run(backend);
+                assert_same(&reversed(&call.run(backend)), &y, &format!("{}, {backend}", layer.name()));
+            }
+        }
+    }
+}
+
+/// A key that is masked, and one that is not given, count alike.
+#[test]
+fn padding_does_not_leak() {
+    for (layer, x, v) in drawn() {
+        let (sizes, keys) = (layer.sizes(), 19);
+        let padding: Vec<bool> = (0..sizes.l).map(|j| j < keys).collect();
+        let call = Call { layer: &*layer, x: &x, v: &v, mask: Mask::default() };
+        let fewer = Call { v: &v[..keys * sizes.m], ..call };
+        let padded = Call { mask: Mask { keys: Some(&padding), ..Mask::default() }, ..call };
+        for backend in backends() {
+            let what = format!("{}, {backend}", layer.name());
+            fewer.answer().check(&padded.run(backend)).unwrap_or_else(|e| panic!("{what}, padded: {e}"));
+            fewer.answer().check(&fewer.run(backend)).unwrap_or_else(|e| panic!("{what}, fewer keys: {e}"));
+        }
+    }
+}
+
+/// A Dense layer of these sizes, `D = H = M = N`, with few keys and with all; guards lie around every buffer.
+fn of_size<const L: usize, const N: usize>() {
+    let mut rng = Rng::new(N as u64);
+    let (w1, w2) = (rng.array::<N, N>(1.0 / (N as f32).sqrt()), rng.array::<N, L>(1.0 / (N as f32).sqrt()));
+    let ([b1], [b2]) = (*rng.array::<1, N>(0.1), *rng.array::<1, L>(0.1));
+    let (x, v) = (rng.rows::<N>(L + 1, 1.0), rng.rows::<N>(L, 1.0));
+    let layer = Dense::new(&w1, &b1, &w2, &b2);
+    let [m1, m2] = [Matrix::from_rows(&*w1), Matrix::from_rows(&*w2)];
+    let scores = dense_scores(&Matrix::from_rows(&x), &m1, Some(&b1), &m2, Some(&b2));
+    for keys in [1, N.min(L), L - 1, L] {
+        for causal in [false, true] {
+            let mask = Mask { causal, ..Mask::default() };
+            for rows in [1, 2, L, L + 1] {
+                let few = Bounded { value: top(&scores.value, rows), error: top(&scores.error, rows) };
+                let answer = attend(&few, &Matrix::from_rows(&v[..keys]), &mask);
+                for backend in synthesizer_attention::Backend::available() {
+                    let options = Options::new().backend(backend);
+                    let options = if causal { options.causal() } else { options };
+                    // the rows of Y lie in the middle of more rows, scratch in the middle of more floats
+                    let mut y = vec![[7.5; N]; rows + 2];
+                    let mut scratch = vec![7.5; Dense::<L, N, N>::SCRATCH + 64];
+                    let len = scratch.len();
+                    let done = layer.forward_with(
+                        &options,
+                        &x[..rows],
+                        &v[..keys],
+                        &mut y[1..=rows],
+                        &mut scratch[31..len - 33],
+                    );
+                    done.unwrap();
+                    let what = format!("L {L}, D = H = M = {N}, {keys} keys, {rows} rows, causal: {causal}, {backend}");
+                    let outside = y[0].iter().chain(&y[rows + 1]).chain(&scratch[..31]).chain(&scratch[len - 33..]);
+                    assert!(outside.copied().all(|guard| guard == 7.5), "{what}: something outside was written");
+                    let checked = answer.check(y[1..=rows].as_flattened());
+                    checked.unwrap_or_else(|e| panic!("{what}: {e}"));
+                }
+            }
+        }
+    }
+}
+
+fn top(matrix: &Matrix, rows: usize) -> Matrix {
+    Matrix::from_fn(rows, matrix.cols(), |i, j| matrix.at(i, j))
+}
+
+/// Every size modulo the widest vector; more than 32 scores, so that all of these share their kernels.
+#[test]
+fn every_tail() {
+    backends();
+    let sizes: [fn(); 19] = [
+        of_size::<33, 1>,
+        of_size::<34, 2>,
+        of_size::<35, 3>,
+        of_size::<36, 4>,
+        of_size::<37, 5>,
+        of_size::<38, 6>,
+        of_size::<39, 7>,
+        of_size::<40, 8>,
+        of_size::<41, 9>,
+        of_size::<42, 10>,
+        of_size::<43, 11>,
+        of_size::<44, 12>,
+        of_size::<45, 13>,
+        of_size::<46, 14>,
+        of_size::<47, 15>,
+        of_size::<48, 16>,
+        of_size::<49, 17>,
+        of_size::<65, 33>,
+        of_size::<63, 47>,
+    ];
+    sizes.iter().for_each(|check| check());
+}
+
+/// Layers small enough for a kernel of their own, which compile for longer.
+#[test]
+fn small_sizes() {
+    backends();
+    let sizes: [fn(); 6] =
+        [of_size::<2, 1>, of_size::<3, 17>, of_size::<7, 8>, of_size::<15, 16>, of_size::<17, 15>, of_size::<32, 31>];
+    sizes.iter().for_each(|check| check());
+}
