@@ -6,7 +6,7 @@
 mod common;
 
 use common::{
-    layers::{Call, Layer, WEIGHTS, assert_same, backends, random_layers, same},
+    layers::{Call, Layer, WEIGHTS, assert_same, backends, random_layers},
     rng::Rng,
 };
 use synthesizer_attention::{
@@ -102,10 +102,10 @@ fn faults() -> Vec<Fault> {
     let subnormal_hidden = |i: &mut Inputs| {
         i.x.iter_mut().for_each(|x| *x *= 1e-40);
         for (name, weights) in i.layer.tensors() {
-            match &name[name.len() - 2..] {
-                "w2" => weights.iter_mut().for_each(|w| *w *= 1e37),
-                "b1" => weights.fill(0.0),
-                _ => {}
+            if name.ends_with("w2") {
+                weights.iter_mut().for_each(|w| *w *= 1e37);
+            } else if name.ends_with("b1") {
+                weights.fill(0.0);
             }
         }
     };
@@ -153,13 +153,16 @@ fn faults() -> Vec<Fault> {
     list
 }
 
+/// A call and the reference's scores of it.
+type Scored<'a> = (&'a Call<'a>, &'a Scores);
+
 fn sees_nan(call: &Call<'_>, scores: &Scores, row: usize) -> bool {
     let seen = (0..call.keys()).filter(|&j| call.mask.allows(row, j));
     seen.map(|j| scores.value.at(row, j)).any(|score| score.is_nan() || score == f64::INFINITY)
 }
 
 /// Whether row `i` sees the same scores and values in both.
-fn untouched(a: (&Call<'_>, &Scores), b: (&Call<'_>, &Scores), i: usize) -> bool {
+fn untouched(a: Scored<'_>, b: Scored<'_>, i: usize) -> bool {
     let m = a.0.layer.sizes().m;
     let seen = (0..a.0.keys()).filter(|&j| a.0.mask.allows(i, j));
     let mut same_key = seen.map(|j| {
@@ -170,38 +173,39 @@ fn untouched(a: (&Call<'_>, &Scores), b: (&Call<'_>, &Scores), i: usize) -> bool
     same_key.all(|same| same)
 }
 
-fn check(what: &str, fault: &Fault, backend: Backend, call: &Call<'_>, clean: &Call<'_>) -> usize {
-    let (scores, answer, m) = (call.scores(), call.answer(), call.layer.sizes().m);
-    let y = call.run(backend);
-    answer.check(&y).unwrap_or_else(|e| panic!("{what}: {e}"));
-
-    let weights = call.weights(backend);
-    answer.check_weights(&weights, WEIGHTS).unwrap_or_else(|e| panic!("{what}, attention weights: {e}"));
-    for row in weights.chunks(WEIGHTS) {
-        assert!(row[call.keys()..].iter().all(|w| w.to_bits() == 0), "{what}: zeros past the keys");
-    }
-
-    for (i, row) in y.chunks(m).enumerate() {
-        let no_key = (0..call.keys()).all(|j| !call.mask.allows(i, j));
-        match fault.expect {
-            _ if no_key => assert!(row.iter().all(|y| *y == 0.0), "{what}: row {i} without a key: {row:?}"),
-            Expect::Zeros => assert!(row.iter().all(|y| *y == 0.0), "{what}: row {i} is zeros: {row:?}"),
-            Expect::Finite => assert!(row.iter().all(|y| y.is_finite()), "{what}: row {i} is finite: {row:?}"),
-            Expect::NanRows if sees_nan(call, &scores, i) => {
-                assert!(row.iter().all(|y| y.is_nan()), "{what}: row {i} is NaN: {row:?}");
+/// Runs the call on every backend; gives the number of rows that had to keep the bits they have without the fault.
+fn check(what: &str, expect: Expect, backends: &[Backend], with: Scored<'_>, without: Scored<'_>) -> usize {
+    let ((call, scores), (clean, _)) = (with, without);
+    let (answer, m) = (call.answer_to(scores), call.layer.sizes().m);
+    let kept: Vec<_> = (0..call.rows()).filter(|&i| untouched(with, without, i)).collect();
+    for backend in backends {
+        let what = format!("{}, {backend}, {what}", call.layer.name());
+        let y = call.run(*backend);
+        answer.check(&y).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let weights = call.weights(*backend);
+        answer.check_weights(&weights, WEIGHTS).unwrap_or_else(|e| panic!("{what}, attention weights: {e}"));
+        for row in weights.chunks(WEIGHTS) {
+            assert!(row[call.keys()..].iter().all(|w| w.to_bits() == 0), "{what}: zeros past the keys");
+        }
+        for (i, row) in y.chunks(m).enumerate() {
+            let no_key = (0..call.keys()).all(|j| !call.mask.allows(i, j));
+            let every = |what_it_is: &str, is: fn(f32) -> bool| {
+                assert!(row.iter().all(|y| is(*y)), "{what}: row {i} is not {what_it_is}: {row:?}");
+            };
+            match expect {
+                _ if no_key => every("zeros, without a key", |y| y == 0.0),
+                Expect::Zeros => every("zeros", |y| y == 0.0),
+                Expect::NanRows if sees_nan(call, scores, i) => every("NaN", f32::is_nan),
+                Expect::NanRows | Expect::Finite => every("finite", f32::is_finite),
+                Expect::Reference => {}
             }
-            Expect::NanRows => assert!(row.iter().all(|y| y.is_finite()), "{what}: row {i} is finite: {row:?}"),
-            Expect::Reference => {}
+        }
+        let clean_y = clean.run(*backend);
+        for &i in &kept {
+            assert_same(&clean_y[i * m..][..m], &y[i * m..][..m], &format!("{what}: row {i} changed"));
         }
     }
-
-    let (clean_scores, clean_y) = (clean.scores(), clean.run(backend));
-    let kept = (0..call.rows()).filter(|&i| untouched((call, &scores), (clean, &clean_scores), i));
-    let kept = kept.inspect(|&i| {
-        let [y, clean_y] = [&y, &clean_y].map(|y| &y[i * m..][..m]);
-        assert!(y.iter().zip(clean_y).all(|(a, b)| same(*a, *b)), "{what}: row {i} changed: {clean_y:?} to {y:?}");
-    });
-    kept.count()
+    kept.len() * backends.len()
 }
 
 /// Every layer, mask and backend against the list. `layers` makes the same layers each time.
@@ -241,14 +245,13 @@ fn run(layers: fn(&mut Rng) -> Vec<Box<dyn Layer>>, keys: usize) {
     let clean = [false, true].map(|logits| prepare(None, logits));
     for fault in faults() {
         for (inputs, clean) in prepare(Some(&fault), fault.logits).iter().zip(&clean[usize::from(fault.logits)]) {
+            let [call, clean] = [inputs, clean].map(|i| Call::new(&*i.layer, &i.x, &i.v));
+            let (scores, clean_scores) = (call.scores(), clean.scores());
             for (mask_name, mask) in masks {
-                let call = Call { layer: &*inputs.layer, x: &inputs.x, v: &inputs.v, mask };
-                let clean = Call { layer: &*clean.layer, x: &clean.x, v: &clean.v, mask };
-                for backend in &backends {
-                    let what = format!("{}, {mask_name}, {backend}, {}", call.layer.name(), fault.name);
-                    kept += check(&what, &fault, *backend, &call, &clean);
-                    calls += 1;
-                }
+                let [call, clean] = [call, clean].map(|call| Call { mask, ..call });
+                let what = format!("{mask_name}, {}", fault.name);
+                kept += check(&what, fault.expect, &backends, (&call, &scores), (&clean, &clean_scores));
+                calls += backends.len();
                 check_frozen(&fault.name, &call);
             }
         }

@@ -98,7 +98,7 @@ fn frozen_layers_give_the_same_bits() {
 fn gives_the_published_example() {
     let case = golden::seed_example();
     let (layer, (x, v)) = (golden_layer_with_keys(&case), golden_inputs(&case));
-    let call = Call { layer: &*layer, x: &x, v: &v, mask: Mask::default() };
+    let call = Call::new(&*layer, &x, &v);
     for backend in backends() {
         let y = call.run(backend);
         call.answer().check(&y).unwrap();

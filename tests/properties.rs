@@ -43,7 +43,7 @@ fn weights_are_distributions() {
 #[test]
 fn y_stays_inside_the_range_of_v() {
     for (layer, x, v) in drawn() {
-        let (m, call) = (layer.sizes().m, Call { layer: &*layer, x: &x, v: &v, mask: Mask::default() });
+        let (m, call) = (layer.sizes().m, Call::new(&*layer, &x, &v));
         let answer = call.answer();
         for backend in backends() {
             for (i, row) in call.run(backend).chunks(m).enumerate() {
@@ -80,7 +80,7 @@ fn scores_may_be_shifted() {
                 if plain.name() != name {
                     continue;
                 }
-                let call = Call { layer: &**plain, x, v, mask: Mask::default() };
+                let call = Call::new(&**plain, x, v);
                 let shifted = Call { layer: &**shifted, ..call };
                 let expected = Bounded { value: call.answer().y.value, error: shifted.answer().y.error };
                 for backend in backends() {
@@ -118,7 +118,7 @@ fn padding_does_not_leak() {
     for (layer, x, v) in drawn() {
         let (sizes, keys) = (layer.sizes(), 19);
         let padding: Vec<bool> = (0..sizes.l).map(|j| j < keys).collect();
-        let call = Call { layer: &*layer, x: &x, v: &v, mask: Mask::default() };
+        let call = Call::new(&*layer, &x, &v);
         let fewer = Call { v: &v[..keys * sizes.m], ..call };
         let padded = Call { mask: Mask { keys: Some(&padding), ..Mask::default() }, ..call };
         for backend in backends() {

@@ -122,7 +122,7 @@ fn small_layers_give_the_same_bits() {
         let (x, v) = draw(&*layer, sizes.l);
         layer.project_keys(0, &x);
         for backend in backends() {
-            let all = Call { layer: &*layer, x: &x, v: &v, mask: Mask::default() };
+            let all = Call::new(&*layer, &x, &v);
             let y = all.run(backend);
             for (i, row) in x.chunks(sizes.d).enumerate() {
                 let alone = Call { x: row, mask: Mask { first: i, ..Mask::default() }, ..all }.run(backend);

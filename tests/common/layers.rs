@@ -239,6 +239,11 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    /// Without a mask.
+    pub fn new(layer: &'a dyn Layer, x: &'a [f32], v: &'a [f32]) -> Self {
+        Self { layer, x, v, mask: Mask::default() }
+    }
+
     pub fn rows(&self) -> usize {
         self.x.len() / self.layer.sizes().d
     }
@@ -259,7 +264,11 @@ impl<'a> Call<'a> {
 
     /// What the reference says of it.
     pub fn answer(&self) -> Answer {
-        attend(&self.scores(), &Matrix::from_f32(self.keys(), self.layer.sizes().m, self.v), &self.mask)
+        self.answer_to(&self.scores())
+    }
+
+    pub fn answer_to(&self, scores: &Scores) -> Answer {
+        attend(scores, &Matrix::from_f32(self.keys(), self.layer.sizes().m, self.v), &self.mask)
     }
 
     /// Y, computed with the default scratch and with the least there may be, to the same bits.
