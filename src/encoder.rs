@@ -9,11 +9,11 @@ pub use norm::{LayerNorm, Norm, RmsNorm};
 pub use rows::{mean_pool, residual};
 
 use crate::error::Error;
-use crate::kernel::{Mat, MatMut, Shared, shared};
+use crate::kernel::{Mat, MatMut, Shared, block_rows, shared};
 use crate::multi_head::{Heads, HeadsBlock, MultiHead, Projection, split_values};
 use crate::options::Options;
 use crate::scratch::{Plan, padded};
-use crate::simd::{Kernel, Simd, dispatch, share};
+use crate::simd::{Kernel, Simd, dispatch};
 use crate::synthesizer::Row;
 use rows::Residual;
 
@@ -197,7 +197,7 @@ where
         // every row's values, before any row is replaced
         let mut row = 0;
         while row < rows {
-            let count = if pre { share(rows - row, most) } else { rows };
+            let count = if pre { block_rows::<S>(rows - row, most) } else { rows };
             let x = x.as_mat().skip_rows(row);
             if pre {
                 shared(s, norm1.normalize(x, normed.borrow(), count));
@@ -209,7 +209,7 @@ where
 
         let mut row = 0;
         while row < rows {
-            let count = share(rows - row, most);
+            let count = block_rows::<S>(rows - row, most);
             options.first = first.saturating_add(row);
             let mut x = x.skip_rows(row);
             if pre {

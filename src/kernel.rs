@@ -7,7 +7,7 @@ mod softmax;
 
 pub(crate) use softmax::Softmax;
 
-use crate::simd::{Kernel, Simd, matmul};
+use crate::simd::{Kernel, Simd, matmul, share};
 
 /// A matrix in somebody's buffer: row i starts at `data[i * stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +183,13 @@ impl<S: Simd> Kernels for Shared<S> {
     fn softmax(self, rows: Softmax<'_>) -> u64 {
         self.0.softmax(rows)
     }
+}
+
+/// How many of `left` rows make the next block of at most `most`: about equal ones where every number of rows has a
+/// tile of its own, else whole tiles as long as there are any.
+#[inline(always)]
+pub(crate) fn block_rows<S: Simd>(left: usize, most: usize) -> usize {
+    if S::EVERY_ROW_COUNT { share(left, most) } else { left.min(most) }
 }
 
 /// Runs a kernel as one body that all its callers share.

@@ -8,10 +8,10 @@ pub use projection::{Identity, Projection};
 
 use crate::attend::{Output, Pass, check};
 use crate::error::Error;
-use crate::kernel::{Kernels, Mat, MatMut, Shared};
+use crate::kernel::{Kernels, Mat, MatMut, Shared, block_rows};
 use crate::options::Options;
 use crate::scratch::{Plan, padded};
-use crate::simd::{Kernel, Simd, dispatch, share};
+use crate::simd::{Kernel, Simd, dispatch};
 use crate::synthesizer::{Row, Synthesizer};
 
 /// Multi-head Synthesizer attention: `V = X Wv + bv`, `Y_i = softmax(B_i) V_i`, `Y = [Y_0 | Y_1 | ...] Wo + bo` (Tay et
@@ -318,7 +318,7 @@ impl<T: Heads, V: Projection, O: Projection<In = V::Out>> Kernel for HeadsPass<'
         let (most, mut scores, work) = MultiHead::<T, V, O>::PLAN.split(scratch);
         let mut row = 0;
         while row < rows {
-            let count = share(rows - row, most.max(1));
+            let count = block_rows::<S>(rows - row, most.max(1));
             options.first = first.saturating_add(row);
             let block = HeadsBlock {
                 x: x.skip_rows(row),
@@ -357,7 +357,7 @@ impl<T: Heads, V: Projection, O: Projection<In = V::Out>> Kernel for WeightsPass
         let (most, mut scores, work) = MultiHead::<T, V, O>::PLAN.split(scratch);
         let mut row = 0;
         while row < rows {
-            let count = share(rows - row, most.max(1));
+            let count = block_rows::<S>(rows - row, most.max(1));
             options.first = first.saturating_add(row);
             let Some((shared, work)) = work.split_at_mut_checked(count * T::SHARED) else { return };
             let mut shared = MatMut { data: shared, stride: T::SHARED };

@@ -2,11 +2,11 @@ use core::marker::PhantomData;
 
 use crate::error::Error;
 use crate::kernel::activation::{Activate, Elementwise, Function};
-use crate::kernel::{Kernels, Mat, MatMut, Shared, shared};
+use crate::kernel::{Kernels, Mat, MatMut, Shared, block_rows, shared};
 use crate::linear::Linear;
 use crate::options::Options;
 use crate::scratch::padded;
-use crate::simd::{Kernel, Simd, dispatch, share};
+use crate::simd::{Kernel, Simd, dispatch};
 
 /// What bends a hidden layer: [`Relu`], [`Gelu`] or [`GeluTanh`]. Sealed.
 pub trait Activation: Elementwise {
@@ -151,7 +151,7 @@ impl<const D: usize, const F: usize, A: Activation> Kernel for Pass<'_, D, F, A>
         let most = (self.scratch.len() / FeedForward::<D, F, A>::WORK).max(1);
         let mut row = 0;
         while row < self.rows {
-            let rows = share(self.rows - row, most);
+            let rows = block_rows::<S>(self.rows - row, most);
             self.layer.block(s, self.x.skip_rows(row), rows, self.scratch, self.y.skip_rows(row), false);
             row += rows;
         }
