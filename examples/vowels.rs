@@ -78,14 +78,14 @@ fn best_of<E>(count: usize, mut run: impl FnMut() -> Result<(), E>) -> Result<f6
 
 /// One model, borrowed by all threads; each has a scratch buffer of its own.
 fn threads(model: &Vowels<'_>, utterances: &[Utterance]) -> Result<(), Box<dyn Error>> {
-    let batch: Vec<&Utterance> = (0..40).flat_map(|_| utterances).collect();
+    let batch: Vec<&Utterance> = (0..4).flat_map(|_| utterances).collect();
     let pools = [1, 2]
         .map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build())
         .into_iter()
         .collect::<Result<Vec<_>, _>>()?;
     let mut seconds = [f64::INFINITY; 2];
     // turn and turn about, so that both see the same machine
-    for _ in 0..15 {
+    for _ in 0..100 {
         for (pool, seconds) in pools.iter().zip(&mut seconds) {
             let pass = || {
                 pool.install(|| {
