@@ -39,12 +39,15 @@ impl Counter {
     /// Instructions that `run` takes, up to ten million.
     pub fn count(&mut self, run: &mut dyn FnMut()) -> u64 {
         let mut ticks = |run: &mut dyn FnMut()| {
+            // the counter starts at 0, goes to the reload value and then down; reading the flag clears it
             self.0.clear_current();
+            while SYST::get_current() == 0 {}
+            self.0.has_wrapped();
             let start = SYST::get_current();
             run();
             let end = SYST::get_current();
-            let wrapped = self.0.has_wrapped() && end > start;
-            u64::from(start) + if wrapped { 1 << 24 } else { 0 } - u64::from(end)
+            let wrapped = if self.0.has_wrapped() { 1 << 24 } else { 0 };
+            u64::from(start) + wrapped - u64::from(end)
         };
         let empty = ticks(&mut || {});
         let ticks = ticks(run) - empty;

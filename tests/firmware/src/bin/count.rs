@@ -16,7 +16,6 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
 #[board::entry]
 fn main() -> ! {
     let mut counter = Counter::start();
-    println!("counter scalar 0 {}", counter.count(&mut || ()));
     measure::<4, 5, 5>(&mut counter);
     measure::<16, 16, 16>(&mut counter);
     measure::<16, 32, 32>(&mut counter);
@@ -58,12 +57,11 @@ fn measure<const L: usize, const D: usize, const H: usize>(counter: &mut Counter
     let (x, v) = const { (&numbers::<L, D>(5), &numbers::<L, D>(6)) };
     let (mut y, mut scratch) = ([[0.0; D]; L], [0.0; 512]);
     let scratch = &mut scratch[..Dense::<L, D, H>::SCRATCH];
-    let bytes = size_of_val(scratch);
     let mut forward = || layer.forward(black_box(x), black_box(v), black_box(&mut y), scratch).unwrap();
     forward();
     let instructions = counter.count(&mut forward);
-    let stack = board::stack_of(&mut forward);
-    println!("dense {L},{D},{H} {instructions} stack {stack} scratch {bytes}");
+    println!("dense {L},{D},{H} {instructions}");
+    println!("stack Dense {}", board::stack_of(&mut forward));
 }
 
 fn stack<T: Synthesizer<Row = [f32; 16]>>(name: &str, layer: &T) {
