@@ -5,8 +5,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// Cases of these sizes: 21 each.
-const SHAPES: [&str; 3] = ["-N4-n4-d5-h4-m5", "-N16-n16-d16-h16-m16", "-N17-n13-d19-h23-m7"];
+/// Cases of these sizes: 21 of each for single heads; two layers and three encoder blocks of several.
+const SHAPES: [&str; 5] =
+    ["-N4-n4-d5-h4-m5", "-N16-n16-d16-h16-m16", "-N17-n13-d19-h23-m7", "-N8-n8-d8-heads2", "-N8-n5-d8-heads2"];
 
 fn main() {
     let out = env::var("OUT_DIR").unwrap();
@@ -36,8 +37,7 @@ fn main() {
     let mut source = String::from("fn golden(check: &mut Check) {\n");
     for path in paths {
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let wanted = !name.starts_with("multi_head") && !name.starts_with("encoder");
-        if wanted && SHAPES.iter().any(|shape| name.contains(shape)) {
+        if SHAPES.iter().any(|shape| name.contains(shape)) {
             Case::read(&path).write(name, &mut source);
         }
     }
@@ -110,6 +110,9 @@ impl Case {
     /// A block that runs the case.
     fn write(&self, name: &str, to: &mut String) {
         let variant = name.split('-').next().unwrap();
+        if self.entry("heads").is_some() {
+            return self.write_heads(name, variant, to);
+        }
         let sizes: BTreeMap<_, _> = ["N", "n", "d", "h", "m"].map(|size| (size, self.size(size))).into();
         let (l, d, h, m) = (sizes["N"], sizes["d"], sizes["h"], sizes["m"]);
         to.push_str("    {\n");
@@ -126,11 +129,7 @@ impl Case {
         }
         writeln!(to, "        static Y: [[f64; {m}]; {rows}] = {};", matrix(&y, m)).unwrap();
 
-        // four times PyTorch's own worst error, and a little for cases it has exactly
-        let worst = |f: &mut dyn Iterator<Item = f64>| f.fold(0.0, f64::max);
-        let theirs = worst(&mut self.f32("y_f32").iter().zip(&y).map(|(theirs, y)| (f64::from(*theirs) - y).abs()));
-        let tolerance = 4.0 * theirs + 1e-6 * worst(&mut y.iter().map(|y| y.abs()));
-
+        let tolerance = self.tolerance();
         let mut options = String::from("Options::new()");
         if variant.contains("causal") {
             options += ".causal()";
@@ -186,6 +185,57 @@ impl Case {
             .unwrap();
         }
         to.push_str("    }\n");
+    }
+
+    /// Four times PyTorch's own worst error, and a little for cases it has exactly.
+    fn tolerance(&self) -> f64 {
+        let y = self.f64("y");
+        let worst = |f: &mut dyn Iterator<Item = f64>| f.fold(0.0, f64::max);
+        let theirs = worst(&mut self.f32("y_f32").iter().zip(&y).map(|(theirs, y)| (f64::from(*theirs) - y).abs()));
+        4.0 * theirs + 1e-6 * worst(&mut y.iter().map(|y| y.abs()))
+    }
+
+    /// The same for a multi-head layer or an encoder block.
+    fn write_heads(&self, name: &str, variant: &str, to: &mut String) {
+        let [l, d, heads] = ["N", "d", "heads"].map(|size| self.size(size));
+        let (h, tolerance) = (d / heads, self.tolerance());
+        to.push_str("    {\n");
+        for tensor in ["x", "b1", "b2", "bv", "bo", "g1", "h1", "g2", "h2", "c1", "c2"] {
+            self.array(tensor, false, to);
+        }
+        for tensor in ["w1", "wv", "wo", "f1", "f2"] {
+            self.array(tensor, true, to);
+        }
+        // [heads, N, H] to [heads, H, N]
+        let w2 = self.f32("w2");
+        let transposed = |w: &[f32]| (0..h * l).map(|at| w[at % l * h + at / l]).collect::<Vec<_>>();
+        let w2: Vec<String> = w2.chunks(h * l).map(|w| matrix(&transposed(w), l)).collect();
+        writeln!(to, "        static W2: [[[f32; {l}]; {h}]; {heads}] = [{}];", w2.join(", ")).unwrap();
+        let y = self.f64("y");
+        writeln!(to, "        static Y: [[f64; {d}]; {}] = {};", y.len() / d, matrix(&y, d)).unwrap();
+        let dense = format!("DenseHeads::<{l}, {d}, {d}, {h}, {heads}>::new(Linear::new(&W1, &B1), &W2, Some(&B2))");
+        writeln!(to, "        let layer = MultiHead::new({dense}, Linear::new(&WV, &BV), Linear::new(&WO, &BO));")
+            .unwrap();
+        let causal = if variant.contains("causal") { ".causal()" } else { "" };
+        writeln!(to, "        let (options, mut y) = (Options::new(){causal}, X);").unwrap();
+        if variant.starts_with("encoder") {
+            let norm = if variant.contains("rms") { "RmsNorm::new(&G#, 1e-5)" } else { "LayerNorm::new(&G#, &H#)" };
+            let [norm1, norm2] = ["1", "2"].map(|i| norm.replace('#', i));
+            let activation = [("relu", "Relu"), ("gelu_tanh", "GeluTanh"), ("gelu", "Gelu")];
+            let activation = activation.iter().find(|(name, _)| variant.contains(name)).unwrap().1;
+            let forward = format!("FeedForward::new(Linear::new(&F1, &C1), {activation}, Linear::new(&F2, &C2))");
+            if variant.contains("post") {
+                writeln!(to, "        let block = EncoderBlock::post_norm(layer, {norm1}, {forward}, {norm2});")
+                    .unwrap();
+            } else {
+                writeln!(to, "        let block = EncoderBlock::pre_norm({norm1}, layer, {norm2}, {forward});")
+                    .unwrap();
+            }
+            writeln!(to, "        let done = block.forward_with(&options, &mut y, check.scratch);").unwrap();
+        } else {
+            writeln!(to, "        let done = layer.forward_with(&options, &X, &mut y, check.scratch);").unwrap();
+        }
+        writeln!(to, "        check.near(\"{name}\", done, &y, &Y, {tolerance:?});\n    }}").unwrap();
     }
 
     /// A `static` of the tensor's name in capitals, if the case has it; transposed where it is a PyTorch weight.

@@ -5,8 +5,9 @@
 use core::hint::black_box;
 
 use synthesizer_attention::{
-    Dense, DotProduct, Error, FactorizedDense, FactorizedRandom, FrozenFor, Linear, Mixture, Options, Positional,
-    Random, Synthesizer,
+    Activation, Dense, DenseHeads, DotProduct, EncoderBlock, Error, FactorizedDense, FactorizedRandom, FeedForward,
+    FrozenFor, Gelu, GeluTanh, LayerNorm, Linear, Mixture, MultiHead, Norm, Options, Positional, Random, Relu, RmsNorm,
+    Synthesizer, mean_pool, residual,
 };
 use synthesizer_attention_firmware as board;
 
@@ -63,7 +64,51 @@ fn all() -> Result<(), Error> {
     layer(&dot, &options, x, v, scratch)?;
     layer(&mixture, &options, x, v, scratch)?;
     frozen(&random, &options, x, v, scratch)?;
-    frozen(&positional, &options, x, v, scratch)
+    frozen(&positional, &options, x, v, scratch)?;
+    encoder(Relu, LayerNorm::plain(), &options, scratch)?;
+    encoder(Gelu, RmsNorm::plain(black_box(1e-5)), &options, scratch)?;
+    encoder(GeluTanh, LayerNorm::plain(), &options, scratch)
+}
+
+/// Width of the encoder's rows.
+const W: usize = 6;
+
+fn encoder<A: Activation + Copy, N: Norm<Row = [f32; W]> + Copy>(
+    activation: A,
+    norm: N,
+    options: &Options<'_>,
+    scratch: &mut [f32],
+) -> Result<(), Error> {
+    let (w, b) = (black_box(&[[1.0; W]; W]), black_box(Some(&[1.0; W])));
+    let linear = Linear::with_bias(w, b);
+    let heads = DenseHeads::<L, W, W, 3, 2>::new(linear, black_box(&[[[1.0; L]; 3]; 2]), black_box(None));
+    let attention = MultiHead::new(heads, linear, linear);
+    let forward = FeedForward::new(Linear::with_bias(black_box(&[[1.0; H]; W]), None), activation, {
+        Linear::with_bias(black_box(&[[1.0; W]; H]), None)
+    });
+
+    let x = black_box(&[[1.0; W]; L][..]);
+    let (mut y, mut v, mut weights) = ([[0.0; W]; L], [[0.0; W]; L], [[0.0; L]; 2 * L]);
+    let (y, v, weights) = (black_box(&mut y[..]), black_box(&mut v[..]), black_box(&mut weights[..]));
+    attention.forward(x, y, scratch)?;
+    attention.forward_with(options, x, y, scratch)?;
+    attention.project_values(options, x, v)?;
+    attention.attend(options, x, v, y, scratch)?;
+    attention.forward_cached(options, x, v, y, scratch)?;
+    attention.attention_weights(options, x, black_box(L), weights, scratch)?;
+    norm.forward(options, x, y)?;
+    forward.forward(options, x, y, scratch)?;
+    residual(options, x, y)?;
+    mean_pool(options, x, black_box(&mut [0.0; W]))?;
+    for block in [
+        EncoderBlock::post_norm(attention, norm, forward, norm),
+        EncoderBlock::pre_norm(norm, attention, norm, forward),
+    ] {
+        block.forward(y, scratch)?;
+        block.forward_with(options, y, scratch)?;
+        block.forward_cached(options, y, v, scratch)?;
+    }
+    Ok(())
 }
 
 fn layer<T: Synthesizer<Row = [f32; D]>>(
