@@ -92,7 +92,7 @@ impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
         match &mut self.output {
             Output::Y { v, y } => {
                 let mut y = y.skip_rows(row);
-                k.matmul(MatMul {
+                k.matmul::<M>(MatMul {
                     padded: false,
                     staircase,
                     keep: mask,
@@ -194,7 +194,7 @@ impl<T: Synthesizer, const M: usize> Pass<'_, T, M> {
             frozen: None,
             width: M,
         }
-        .block(Inline(s), 0, len, scores, work);
+        .block(Inline::<S, T>::new(s), 0, len, scores, work);
         Some(())
     }
 }
@@ -213,9 +213,11 @@ impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
         let (most, mut scores, work) = plan.split(scratch);
         let most = if self.frozen.is_some() { MOST_ROWS } else { most };
 
-        let small = const { S::SPECIALIZE && T::MAX_LEN <= 32 && T::PARAMETERS <= 4096 && M <= 64 };
-        if small && most >= T::MAX_LEN && self.whole(s, scores.borrow(), work).is_some() {
-            return;
+        if const { S::SPECIALIZE && T::MAX_LEN <= 32 && T::PARAMETERS <= 4096 && M <= 64 } {
+            // nested, so that elsewhere none of it is compiled
+            if most >= T::MAX_LEN && self.whole(s, scores.borrow(), work).is_some() {
+                return;
+            }
         }
 
         let mut row = 0;

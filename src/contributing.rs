@@ -30,7 +30,7 @@
 //!     fn scores<K: Kernels>(&self, k: K, block: Block<'_>) {
 //!         let Block { x, rows, keys, work, mut scores, .. } = block;
 //!         let mut hidden = MatMut { data: work, stride: padded(H) };
-//!         k.matmul(MatMul::new(x, Mat::new(self.w1), hidden.borrow(), rows, D, H).relu());
+//!         k.matmul::<H>(MatMul::new(x, Mat::new(self.w1), hidden.borrow(), rows, D, H).relu());
 //!         for (row, hidden) in scores.rows(rows, keys).zip(hidden.rows(rows, H)) {
 //!             let sum: f32 = hidden.iter().sum();
 //!             for (score, wave) in row.iter_mut().zip(self.wave) {

@@ -70,7 +70,7 @@ impl<const L: usize, const D: usize, const H: usize> Synthesizer for Dense<'_, L
     fn scores<K: Kernels>(&self, k: K, block: Block<'_>) {
         let Block { x, rows, keys, work, scores, .. } = block;
         let mut hidden = MatMut { data: work, stride: padded(H) };
-        k.matmul(MatMul::new(x, Mat::new(self.w1), hidden.borrow(), rows, D, H).bias(self.b1).relu());
-        k.matmul(MatMul::new(hidden.as_mat(), Mat::new(self.w2), scores, rows, H, keys).bias(self.b2));
+        k.matmul::<H>(MatMul::new(x, Mat::new(self.w1), hidden.borrow(), rows, D, H).bias(self.b1).relu());
+        k.matmul::<L>(MatMul::new(hidden.as_mat(), Mat::new(self.w2), scores, rows, H, keys).bias(self.b2));
     }
 }

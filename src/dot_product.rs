@@ -94,9 +94,9 @@ impl<const L: usize, const D: usize, const K: usize> Synthesizer for DotProductW
     fn scores<S: Kernels>(&self, k: S, block: Block<'_>) {
         let Block { x, rows, keys, work, scores, .. } = block;
         let mut query = MatMut { data: work, stride: padded(K) };
-        k.matmul(self.query.product(x, query.borrow(), rows, true));
+        k.matmul::<K>(self.query.product(x, query.borrow(), rows, true));
         query.rows(rows, K).for_each(|row| scale(row, const { inverse_square_root(K) }));
-        k.matmul(MatMul::new(query.as_mat(), Mat::new(self.keys), scores, rows, K, keys));
+        k.matmul::<L>(MatMul::new(query.as_mat(), Mat::new(self.keys), scores, rows, K, keys));
     }
 }
 

@@ -7,7 +7,10 @@ mod softmax;
 
 pub(crate) use softmax::Softmax;
 
-use crate::simd::{Kernel, Simd, matmul, share};
+use core::marker::PhantomData;
+
+use crate::simd::{AnySize, Kernel, Simd, Sizes, matmul, share};
+use crate::synthesizer::Synthesizer;
 
 /// A matrix in somebody's buffer: row i starts at `data[i * stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +130,7 @@ impl Kernel for MatMul<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        matmul(s, self);
+        matmul::<S, AnySize>(s, self);
     }
 }
 
@@ -149,22 +152,46 @@ pub(crate) fn add_scaled(row: &mut [f32], alpha: f32, other: &[f32]) {
 
 /// How a pass reaches the kernels: [`Inline`] or [`Shared`].
 pub trait Kernels: Copy {
-    fn matmul(self, product: MatMul<'_>);
+    /// The product, of at most `COLS` columns.
+    fn matmul<const COLS: usize>(self, product: MatMul<'_>);
     fn softmax(self, rows: Softmax<'_>) -> u64;
 }
 
-/// Kernels inlined into the pass, for layers so small that constant sizes pay.
-#[derive(Clone, Copy)]
-pub(crate) struct Inline<S>(pub(crate) S);
+/// Kernels inlined into a pass over all rows of the layer T, for layers so small that constant sizes pay.
+pub(crate) struct Inline<S, T>(S, PhantomData<T>);
+
+impl<S: Simd, T> Inline<S, T> {
+    #[inline(always)]
+    pub(crate) fn new(s: S) -> Self {
+        Self(s, PhantomData)
+    }
+}
+
+impl<S: Copy, T> Clone for Inline<S, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Copy, T> Copy for Inline<S, T> {}
+
+/// The sizes of a product where they are constant: as many rows as T has positions, and COLS columns.
+struct Whole<T, const COLS: usize>(PhantomData<T>);
+
+impl<T: Synthesizer, const COLS: usize> Sizes for Whole<T, COLS> {
+    const ROWS: usize = T::MAX_LEN;
+    const COLS: usize = COLS;
+}
 
 /// Kernels that all layers share, with their sizes as arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<S>(pub(crate) S);
 
-impl<S: Simd> Kernels for Inline<S> {
+impl<S: Simd, T: Synthesizer> Kernels for Inline<S, T> {
     #[inline(always)]
-    fn matmul(self, product: MatMul<'_>) {
-        matmul(self.0, product);
+    fn matmul<const COLS: usize>(self, product: MatMul<'_>) {
+        matmul::<S, Whole<T, COLS>>(self.0, product);
     }
 
     #[inline(always)]
@@ -175,7 +202,7 @@ impl<S: Simd> Kernels for Inline<S> {
 
 impl<S: Simd> Kernels for Shared<S> {
     #[inline(always)]
-    fn matmul(self, product: MatMul<'_>) {
+    fn matmul<const COLS: usize>(self, product: MatMul<'_>) {
         self.0.matmul(product);
     }
 

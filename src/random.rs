@@ -79,7 +79,7 @@ impl<const L: usize, const D: usize, const K: usize> Synthesizer for FactorizedR
     fn scores<S: Kernels>(&self, k: S, block: Block<'_>) {
         let Block { rows, position, keys, scores, .. } = block;
         let r1 = Mat::new(self.r1).skip_rows(position);
-        k.matmul(MatMul::new(r1, Mat::new(self.r2_transposed), scores, rows, K, keys));
+        k.matmul::<L>(MatMul::new(r1, Mat::new(self.r2_transposed), scores, rows, K, keys));
     }
 }
 

@@ -20,7 +20,7 @@ mod scalar;
 mod tile;
 
 pub use backend::Backend;
-pub(crate) use tile::{matmul, share};
+pub(crate) use tile::{AnySize, Sizes, matmul, share};
 
 /// The widest vector of any backend of this target, in lanes: what rows of scratch are padded to.
 pub(crate) const MAX_LANES: usize = if cfg!(target_arch = "x86_64") {

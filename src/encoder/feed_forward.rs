@@ -121,14 +121,14 @@ impl<'a, const D: usize, const F: usize, A: Activation> FeedForward<'a, D, F, A>
         let mut hidden = MatMut { data: hidden, stride: Self::WORK };
         let up = self.up.product(x, hidden.borrow(), rows, true);
         if matches!(A::FUNCTION, Function::Relu) {
-            Shared(s).matmul(up.relu());
+            Shared(s).matmul::<F>(up.relu());
         } else {
-            Shared(s).matmul(up);
+            Shared(s).matmul::<F>(up);
             // whole vectors: what pads a row may become anything
             let rows = Activate { rows: hidden.borrow(), count: rows, width: Self::WORK, function: PhantomData::<A> };
             shared(s, rows);
         }
-        Shared(s).matmul(self.down.product(hidden.as_mat(), y, rows, padded));
+        Shared(s).matmul::<D>(self.down.product(hidden.as_mat(), y, rows, padded));
     }
 }
 

@@ -139,7 +139,7 @@ impl<'a, const L: usize, const D: usize, const W: usize, const H: usize, const H
 
     #[inline(always)]
     fn share<K: Kernels>(&self, k: K, x: Mat<'_>, rows: usize, shared: MatMut<'_>) {
-        k.matmul(self.hidden.product(x, shared, rows, true).relu());
+        k.matmul::<W>(self.hidden.product(x, shared, rows, true).relu());
     }
 
     #[inline(always)]
@@ -163,6 +163,6 @@ impl<const L: usize, const H: usize> Synthesizer for HeadScores<'_, L, H> {
     #[inline(always)]
     fn scores<K: Kernels>(&self, k: K, block: Block<'_>) {
         let Block { x, rows, keys, scores, .. } = block;
-        k.matmul(MatMul { cols: keys, ..self.0.product(x, scores, rows, true) });
+        k.matmul::<L>(MatMul { cols: keys, ..self.0.product(x, scores, rows, true) });
     }
 }

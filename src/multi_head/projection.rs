@@ -30,7 +30,7 @@ impl<const D: usize, const M: usize> Projection for Linear<'_, D, M> {
 
     #[inline(always)]
     fn project<K: Kernels>(&self, k: K, x: Mat<'_>, y: MatMut<'_>, rows: usize, padded: bool) {
-        k.matmul(self.product(x, y, rows, padded));
+        k.matmul::<M>(self.product(x, y, rows, padded));
     }
 }
 

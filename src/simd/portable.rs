@@ -4,7 +4,7 @@ use core::mem::transmute;
 
 use wide::{f32x4, u32x4};
 
-use super::{Kernel, Simd, tile};
+use super::{Kernel, Simd};
 use crate::kernel::{MatMul, Softmax, exp};
 
 /// Whether `wide` has real vectors on this target; elsewhere it emulates them, slower than plain scalar code.
@@ -47,7 +47,7 @@ impl Simd for Portable {
 
     #[inline(never)]
     fn matmul(self, product: MatMul<'_>) {
-        tile::matmul(self, product);
+        self.enter(product);
     }
 
     #[inline(never)]

@@ -1,7 +1,7 @@
 //! One float at a time, for cores without vectors. Multiplies and adds are left as two operations: a fused one in
 //! software costs hundreds of instructions, and the compiler picks what the core does best with the pair.
 
-use super::{Kernel, Simd, tile};
+use super::{Kernel, Simd};
 use crate::kernel::{MatMul, Softmax, exp};
 
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ impl Simd for Scalar {
 
     #[inline(never)]
     fn matmul(self, product: MatMul<'_>) {
-        tile::matmul(self, product);
+        self.enter(product);
     }
 
     #[inline(never)]

@@ -11,9 +11,25 @@
 use super::Simd;
 use crate::kernel::MatMul;
 
+/// What is known of a product's sizes when it is compiled: tiles that they rule out are not compiled at all.
+pub(crate) trait Sizes {
+    /// The number of rows; 0 where it may be any.
+    const ROWS: usize;
+    /// The most columns; 0 where it may be any.
+    const COLS: usize;
+}
+
+/// Sizes that only the call knows.
+pub(crate) struct AnySize;
+
+impl Sizes for AnySize {
+    const ROWS: usize = 0;
+    const COLS: usize = 0;
+}
+
 /// See [`MatMul`]. Does nothing if a matrix is too short for the sizes, which no caller in this crate lets happen.
 #[inline(always)]
-pub(crate) fn matmul<S: Simd>(s: S, mut product: MatMul<'_>) {
+pub(crate) fn matmul<S: Simd, Z: Sizes>(s: S, mut product: MatMul<'_>) {
     if product.rows == 0 || product.cols == 0 {
         return;
     }
@@ -24,23 +40,26 @@ pub(crate) fn matmul<S: Simd>(s: S, mut product: MatMul<'_>) {
     let m = &mut product;
     if m.cols < S::LANES {
         // SAFETY: it fits.
-        unsafe { rows::<S, 1, true>(s, m, [0]) }
+        unsafe { rows::<S, Z, 1, true>(s, m, [0]) }
+        return;
+    }
+    if const { Z::COLS != 0 && Z::COLS < S::LANES } {
         return;
     }
     let last = m.cols - S::LANES;
-    let widest = S::TILE_ROWS.iter().rposition(|rows| *rows != 0).unwrap_or(0) + 1;
     let mut left = m.cols.div_ceil(S::LANES);
     let mut col = 0;
     while left > 0 {
-        let vectors = share(left, widest);
+        let vectors = share(left, const { widest::<S>() });
         let at = |v: usize| (col + v * S::LANES).min(last);
         // SAFETY: it fits, and every vector of columns ends with the row at the latest.
         unsafe {
             match vectors {
-                4 if const { S::TILE_ROWS[3] > 0 } => rows::<S, 4, false>(s, m, [at(0), at(1), at(2), at(3)]),
-                3 if const { S::TILE_ROWS[2] > 0 } => rows::<S, 3, false>(s, m, [at(0), at(1), at(2)]),
-                2 if const { S::TILE_ROWS[1] > 0 } => rows::<S, 2, false>(s, m, [at(0), at(1)]),
-                _ => rows::<S, 1, false>(s, m, [at(0)]),
+                4 if const { wide::<S, Z>(4) } => rows::<S, Z, 4, false>(s, m, [at(0), at(1), at(2), at(3)]),
+                3 if const { wide::<S, Z>(3) } => rows::<S, Z, 3, false>(s, m, [at(0), at(1), at(2)]),
+                2 if const { wide::<S, Z>(2) } => rows::<S, Z, 2, false>(s, m, [at(0), at(1)]),
+                _ if const { wide::<S, Z>(1) } => rows::<S, Z, 1, false>(s, m, [at(0)]),
+                _ => {}
             }
         }
         col += vectors * S::LANES;
@@ -50,7 +69,7 @@ pub(crate) fn matmul<S: Simd>(s: S, mut product: MatMul<'_>) {
 
 /// How many of `left` to take at once: the most, but the last two shares are about equal.
 #[inline(always)]
-pub(crate) fn share(left: usize, most: usize) -> usize {
+pub(crate) const fn share(left: usize, most: usize) -> usize {
     if left <= most {
         left
     } else if left < 2 * most {
@@ -77,7 +96,7 @@ fn fits<S: Simd>(m: &MatMul<'_>) -> bool {
 /// # Safety
 /// `fits`, and each of `cols` plus a vector is at most `m.cols`, or NARROW and it is 0.
 #[inline(always)]
-unsafe fn rows<S: Simd, const V: usize, const NARROW: bool>(s: S, m: &mut MatMul<'_>, cols: [usize; V]) {
+unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &mut MatMul<'_>, cols: [usize; V]) {
     let most = S::TILE_ROWS[V - 1];
     let mut row = 0;
     while row < m.rows {
@@ -92,32 +111,62 @@ unsafe fn rows<S: Simd, const V: usize, const NARROW: bool>(s: S, m: &mut MatMul
         // SAFETY: as the caller says, and rows row..row + count exist.
         unsafe {
             match count {
-                16 if const { has::<S>(16, V) } => tile::<S, 16, V, NARROW>(s, m, row, cols),
-                15 if const { has::<S>(15, V) } => tile::<S, 15, V, NARROW>(s, m, row, cols),
-                14 if const { has::<S>(14, V) } => tile::<S, 14, V, NARROW>(s, m, row, cols),
-                13 if const { has::<S>(13, V) } => tile::<S, 13, V, NARROW>(s, m, row, cols),
-                12 if const { has::<S>(12, V) } => tile::<S, 12, V, NARROW>(s, m, row, cols),
-                11 if const { has::<S>(11, V) } => tile::<S, 11, V, NARROW>(s, m, row, cols),
-                10 if const { has::<S>(10, V) } => tile::<S, 10, V, NARROW>(s, m, row, cols),
-                9 if const { has::<S>(9, V) } => tile::<S, 9, V, NARROW>(s, m, row, cols),
-                8 if const { has::<S>(8, V) } => tile::<S, 8, V, NARROW>(s, m, row, cols),
-                7 if const { has::<S>(7, V) } => tile::<S, 7, V, NARROW>(s, m, row, cols),
-                6 if const { has::<S>(6, V) } => tile::<S, 6, V, NARROW>(s, m, row, cols),
-                5 if const { has::<S>(5, V) } => tile::<S, 5, V, NARROW>(s, m, row, cols),
-                4 if const { has::<S>(4, V) } => tile::<S, 4, V, NARROW>(s, m, row, cols),
-                3 if const { has::<S>(3, V) } => tile::<S, 3, V, NARROW>(s, m, row, cols),
-                2 if const { has::<S>(2, V) } => tile::<S, 2, V, NARROW>(s, m, row, cols),
-                _ => tile::<S, 1, V, NARROW>(s, m, row, cols),
+                16 if const { has::<S, Z>(16, V) } => tile::<S, 16, V, NARROW>(s, m, row, cols),
+                15 if const { has::<S, Z>(15, V) } => tile::<S, 15, V, NARROW>(s, m, row, cols),
+                14 if const { has::<S, Z>(14, V) } => tile::<S, 14, V, NARROW>(s, m, row, cols),
+                13 if const { has::<S, Z>(13, V) } => tile::<S, 13, V, NARROW>(s, m, row, cols),
+                12 if const { has::<S, Z>(12, V) } => tile::<S, 12, V, NARROW>(s, m, row, cols),
+                11 if const { has::<S, Z>(11, V) } => tile::<S, 11, V, NARROW>(s, m, row, cols),
+                10 if const { has::<S, Z>(10, V) } => tile::<S, 10, V, NARROW>(s, m, row, cols),
+                9 if const { has::<S, Z>(9, V) } => tile::<S, 9, V, NARROW>(s, m, row, cols),
+                8 if const { has::<S, Z>(8, V) } => tile::<S, 8, V, NARROW>(s, m, row, cols),
+                7 if const { has::<S, Z>(7, V) } => tile::<S, 7, V, NARROW>(s, m, row, cols),
+                6 if const { has::<S, Z>(6, V) } => tile::<S, 6, V, NARROW>(s, m, row, cols),
+                5 if const { has::<S, Z>(5, V) } => tile::<S, 5, V, NARROW>(s, m, row, cols),
+                4 if const { has::<S, Z>(4, V) } => tile::<S, 4, V, NARROW>(s, m, row, cols),
+                3 if const { has::<S, Z>(3, V) } => tile::<S, 3, V, NARROW>(s, m, row, cols),
+                2 if const { has::<S, Z>(2, V) } => tile::<S, 2, V, NARROW>(s, m, row, cols),
+                _ if const { has::<S, Z>(1, V) } => tile::<S, 1, V, NARROW>(s, m, row, cols),
+                _ => return,
             }
         }
         row += count;
     }
 }
 
-/// Whether a backend has tiles of this many rows at this width.
-const fn has<S: Simd>(rows: usize, vectors: usize) -> bool {
+/// Whether a product of these sizes has tiles of this many rows at this width.
+const fn has<S: Simd, Z: Sizes>(rows: usize, vectors: usize) -> bool {
     let most = S::TILE_ROWS[vectors - 1];
-    rows == most || (S::EVERY_ROW_COUNT && rows < most)
+    let exists = rows == most || rows == 1 || (S::EVERY_ROW_COUNT && rows < most);
+    most > 0 && exists && (Z::ROWS == 0 || !S::EVERY_ROW_COUNT || occurs(rows, Z::ROWS, most))
+}
+
+/// Whether a product of these sizes has tiles of this many vectors of columns. (A call may have fewer columns than the
+/// layer; only calls for all of it have constant sizes.)
+const fn wide<S: Simd, Z: Sizes>(vectors: usize) -> bool {
+    S::TILE_ROWS[vectors - 1] > 0 && (Z::COLS == 0 || occurs(vectors, Z::COLS.div_ceil(S::LANES), widest::<S>()))
+}
+
+/// The most vectors of columns that a tile has.
+const fn widest<S: Simd>() -> usize {
+    let mut vectors = 4;
+    while S::TILE_ROWS[vectors - 1] == 0 {
+        vectors -= 1;
+    }
+    vectors
+}
+
+/// Whether `part` is among the shares of `all`.
+const fn occurs(part: usize, all: usize, most: usize) -> bool {
+    let mut left = all;
+    while left > 0 {
+        let taken = share(left, most);
+        if taken == part {
+            return true;
+        }
+        left -= taken;
+    }
+    false
 }
 
 /// Rows row..row + R of the columns at `cols`.
