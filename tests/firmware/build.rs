@@ -200,8 +200,12 @@ impl Case {
         let [l, d, heads] = ["N", "d", "heads"].map(|size| self.size(size));
         let (h, tolerance) = (d / heads, self.tolerance());
         to.push_str("    {\n");
-        for tensor in ["x", "b1", "b2", "bv", "bo", "g1", "h1", "g2", "h2", "c1", "c2"] {
+        for tensor in ["x", "b1", "b2", "bv", "bo", "g1", "g2", "c1", "c2"] {
             self.array(tensor, false, to);
+        }
+        if !variant.contains("rms") {
+            self.array("h1", false, to);
+            self.array("h2", false, to);
         }
         for tensor in ["w1", "wv", "wo", "f1", "f2"] {
             self.array(tensor, true, to);
