@@ -3,7 +3,7 @@
 mod common;
 
 use common::{
-    layers::{Layer, WEIGHTS, backends, random_layers},
+    layers::{Layer, WEIGHTS, assert_same, backends, random_layers},
     rng::Rng,
 };
 use synthesizer_attention::{
@@ -58,6 +58,27 @@ fn sizes_that_do_not_fit() {
             assert_eq!(say(options, [L, L, L], needed), Ok(()), "{name}");
             for given in [needed - 1, 1, 0] {
                 assert_eq!(say(options, [L, L, L], given), Err(Error::Scratch { given, needed }), "{name}");
+            }
+        }
+    }
+}
+
+/// A row so far on that its position can't be counted sees every key.
+#[test]
+fn positions_without_end() {
+    for backend in backends() {
+        let options = Options::new().backend(backend);
+        for layer in layers().into_iter().filter(|layer| layer.sizes().positions == usize::MAX) {
+            let (mut rng, rows) = (Rng::new(8), 3 * L);
+            let (x, v) = (rng.vec(rows * D, 1.0), rng.vec(L * M, 1.0));
+            let run = |options: Options<'_>| {
+                let (mut y, mut scratch) = (vec![f32::NAN; rows * M], vec![f32::NAN; layer.sizes().scratch]);
+                layer.forward(&options, &x, &v, &mut y, &mut scratch).unwrap();
+                y
+            };
+            for first in [L, usize::MAX - rows, usize::MAX - 20, usize::MAX] {
+                let what = format!("{}, {backend}, rows from {first}", layer.name());
+                assert_same(&run(options), &run(options.causal().first(first)), &what);
             }
         }
     }
