@@ -20,7 +20,7 @@ pub struct Call<const D: usize, const M: usize> {
 
 /// What a layer can be called with.
 pub struct Limits {
-    /// The most keys there may be.
+    /// The most keys there may be: the maximum length or fewer.
     pub keys: usize,
     /// The most positions, where scores depend on them.
     pub positions: usize,
@@ -72,7 +72,7 @@ impl<const D: usize, const M: usize> Call<D, M> {
         scores: impl FnOnce() -> Scores,
     ) {
         let needs_scratch = limits.frozen.is_none();
-        let reasons = self.reasons(limits, if needs_scratch { T::scratch_len(1) } else { 0 });
+        let reasons = self.reasons(limits, T::MAX_LEN, if needs_scratch { T::scratch_len(1) } else { 0 });
         let answer = reasons.is_empty().then(|| attend(&scores(), &Matrix::from_rows(&self.v), &self.mask()));
         for backend in Backend::ALL {
             let options = self.options().backend(backend);
@@ -97,11 +97,12 @@ impl<const D: usize, const M: usize> Call<D, M> {
     }
 
     /// Everything that is wrong with the call.
-    fn reasons(&self, limits: &Limits, needed: usize) -> Vec<Error> {
+    fn reasons(&self, limits: &Limits, max_len: usize, needed: usize) -> Vec<Error> {
         let (rows, keys) = (self.x.len(), self.v.len());
         let end = self.first.saturating_add(rows);
         let mut reasons = Vec::new();
         let mut refuse = |wrong: bool, reason: Error| reasons.extend(wrong.then_some(reason));
+        refuse(keys > max_len, Error::Keys { given: keys, most: max_len });
         refuse(keys > limits.keys, Error::Keys { given: keys, most: limits.keys });
         refuse(self.height != rows, Error::Rows { given: self.height, needed: rows });
         refuse(end > limits.positions, Error::Position { given: end, most: limits.positions });
