@@ -170,7 +170,7 @@ impl<T: Synthesizer, const M: usize> Pass<'_, T, M> {
     /// The whole of a small layer in one block, with every size and stride a constant. None, and nothing done, where
     /// the call is not for all of it.
     #[inline(always)]
-    fn whole<S: Simd>(&mut self, s: S, scores: MatMut<'_>, work: &mut [f32]) -> Option<()> {
+    fn whole<S: Simd>(&mut self, s: S, scores: &mut MatMut<'_>, work: &mut [f32]) -> Option<()> {
         let (len, width) = (T::MAX_LEN, T::Row::WIDTH);
         let Output::Y { v, y } = &mut self.output else { return None };
         let plain = !self.options.causal && self.options.key_mask.is_none() && self.frozen.is_none();
@@ -215,7 +215,7 @@ impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
 
         if const { S::SPECIALIZE && T::MAX_LEN <= 32 && T::PARAMETERS <= 4096 && M <= 64 } {
             // nested, so that elsewhere none of it is compiled
-            if most >= T::MAX_LEN && self.whole(s, scores.borrow(), work).is_some() {
+            if most >= T::MAX_LEN && self.whole(s, &mut scores, work).is_some() {
                 return;
             }
         }

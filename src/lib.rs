@@ -41,8 +41,8 @@
 //! scores; many implementations map to L at once (d -> L, then L -> L). The hidden width is a parameter of its own here,
 //! so both are instances: `Dense<L, D, D>` is the paper's, `Dense<L, D, L>` the other.
 //!
-//! **How is it different from a multilayer perceptron with two inputs?** Such a perceptron would score a pair (x_i, x_j).
-//! F never sees x_j. Its L outputs are not L classes but the weights of a convex combination of the rows of V, and V is
+//! **How is it different from a multilayer perceptron with two inputs?** Such a perceptron would score a pair `(x_i, x_j)`.
+//! F never sees `x_j`. Its L outputs are not L classes but the weights of a convex combination of the rows of V, and V is
 //! where the other tokens come in.
 //!
 //! **And from dot-product attention?** There `B[i][j]` compares the query of row i with the key of row j, so scores follow

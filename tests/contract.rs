@@ -92,7 +92,7 @@ fn faults() -> Vec<Fault> {
         }
     }
     let v_of = |f: fn(usize) -> f32| move |i: &mut Inputs| i.v.iter_mut().enumerate().for_each(|(n, v)| *v = f(n));
-    let alternating = |n: usize| if n % 3 == 0 { -1.0 } else { 1.0 };
+    let alternating = |n: usize| if n.is_multiple_of(3) { -1.0 } else { 1.0 };
     add("X past overflow".into(), false, Expect::Reference, Box::new(|i| i.x[..3].fill(3e38)));
     add("V of 1e-40".into(), false, Expect::Finite, Box::new(v_of(|n| (n % 7) as f32 * 1e-40)));
     add("V of half the largest".into(), false, Expect::Finite, Box::new(v_of(|_| 0.5 * f32::MAX)));

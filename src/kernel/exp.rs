@@ -85,6 +85,7 @@ mod tests {
 
     /// For each backend the worst error over these floats, in units in the last place where the result is normal and in
     /// steps where it is subnormal; half a unit where every result is the float nearest to the exact one.
+    #[allow(clippy::cast_possible_truncation)] // the stride is small; rounding to the nearest float is what is wanted
     fn worst(backends: &[Backend], bits: core::ops::RangeInclusive<u32>, stride: usize) -> Vec<[f64; 2]> {
         let mut worst = std::vec![[0.5_f64; 2]; backends.len()];
         let (mut x, mut y, mut expected, mut nearest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
