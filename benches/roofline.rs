@@ -81,6 +81,7 @@ fn seconds_per_call(batch: Duration, mut f: impl FnMut()) -> f64 {
     if once > batch.as_secs_f64() {
         return once;
     }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 1 and a million
     let calls = (batch.as_secs_f64() / once).clamp(1.0, 1e6) as u32;
     let start = Instant::now();
     for _ in 0..calls {
@@ -172,8 +173,10 @@ fn peak(backend: Backend, batch: Duration) -> f64 {
     const STEPS: usize = 2000;
     let (lanes, chains, burst): (usize, usize, fn(usize) -> f32) = match backend {
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: only backends that this processor has are measured.
         Backend::Avx512 => (16, 24, |n| unsafe { x86::avx512(n) }),
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
         Backend::Avx2 => (8, 12, |n| unsafe { x86::avx2(n) }),
         Backend::Portable => (4, 12, portable),
         _ => (1, 12, scalar),

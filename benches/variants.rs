@@ -23,6 +23,7 @@ const D: usize = 64;
 type Boxed<const R: usize, const C: usize> = Box<Aligned<[[f32; C]; R]>>;
 
 /// Numbers between -gain and gain.
+#[allow(clippy::unnecessary_box_returns)] // for the heap's sake
 fn matrix<const R: usize, const C: usize>(state: &mut u64, gain: f32) -> Boxed<R, C> {
     let mut matrix = Box::new(Aligned([[0.0; C]; R]));
     matrix.as_flattened_mut().fill_with(|| {
