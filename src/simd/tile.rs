@@ -200,7 +200,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
     }
 
     // the terms that all R rows have
-    let steps = m.staircase.map_or(m.terms, |first| (first + row).min(m.terms));
+    let steps = m.staircase.map_or(m.terms, |first| first.saturating_add(row).min(m.terms));
     let mut k = 0;
     while k < steps {
         let (start, end) = run(m.keep, k, steps);
