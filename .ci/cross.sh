@@ -80,7 +80,8 @@ cross_target() { # TARGET std|core
   rm -r "$build"
 }
 
-# crt1 and libc for wasm32-wasip1. Debian's libc is older than the two functions that std refers to.
+# crt1 and libc for wasm32-wasip1. Debian's libc is older than the functions of threads that std refers to; they say
+# that there are none.
 wasi_libc() {
   local to=$TC/usr/lib/rustlib/wasm32-wasip1/lib/self-contained
   [ -e "$to/crt1-command.o" ] && return
@@ -89,13 +90,31 @@ wasi_libc() {
   ln -sf /usr/lib/wasm32-wasi/{crt1-reactor.o,libc.a} "$to"
   cat > "$TC/pthread.rs" <<'SOURCE'
 #![no_std]
+type Pointer = *mut u8;
+const NOT_SUPPORTED: i32 = 58;
 #[unsafe(no_mangle)]
-pub extern "C" fn pthread_join(_: usize, _: *mut *mut u8) -> i32 {
-    58 // not supported
+pub extern "C" fn pthread_create(_: Pointer, _: Pointer, _: Pointer, _: Pointer) -> i32 {
+    NOT_SUPPORTED
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_join(_: usize, _: Pointer) -> i32 {
+    NOT_SUPPORTED
 }
 #[unsafe(no_mangle)]
 pub extern "C" fn pthread_detach(_: usize) -> i32 {
-    58
+    NOT_SUPPORTED
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_attr_init(_: Pointer) -> i32 {
+    0
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_attr_setstacksize(_: Pointer, _: usize) -> i32 {
+    0
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_attr_destroy(_: Pointer) -> i32 {
+    0
 }
 SOURCE
   "$TC/bin/rustc" --edition 2024 --crate-type lib --target wasm32-wasip1 -O -Cpanic=abort --emit=obj \

@@ -2,7 +2,7 @@
 const fs = require('node:fs');
 const { WASI } = require('node:wasi');
 
-const preopens = { '/': '/', '.': process.cwd() };
+const preopens = { '/': '/' };
 const args = process.argv.slice(2);
 const wasi = new WASI({ version: 'preview1', args, env: process.env, preopens, returnOnExit: true });
 WebAssembly.instantiate(fs.readFileSync(args[0]), wasi.getImportObject()).then(
