@@ -1,10 +1,10 @@
 //! The one forward pass: scores of a block of rows, mask, softmax, times V.
 
 use crate::error::Error;
-use crate::kernel::{Inline, Kernels, Mat, MatMul, MatMut, Shared, Softmax};
+use crate::kernel::{Inline, Kernels, Mat, MatMul, MatMut, Shared, Softmax, block_rows};
 use crate::options::Options;
 use crate::scratch::{MOST_ROWS, Plan};
-use crate::simd::{Kernel, Simd, share};
+use crate::simd::{Kernel, Simd};
 use crate::synthesizer::{Block, Row, Synthesizer};
 
 /// A checked call. `x` is `[rows, D]`, `v` `[keys, M]`, `y` `[rows, M]` (or the weights, `[rows, keys]`).
@@ -222,7 +222,7 @@ impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
 
         let mut row = 0;
         while row < self.rows {
-            let rows = share(self.rows - row, most);
+            let rows = block_rows::<S>(self.rows - row, most);
             self.block(Shared(s), row, rows, scores.borrow(), work);
             row += rows;
         }

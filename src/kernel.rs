@@ -216,7 +216,7 @@ impl<S: Simd> Kernels for Shared<S> {
 /// tile of its own, else whole tiles as long as there are any.
 #[inline(always)]
 pub(crate) fn block_rows<S: Simd>(left: usize, most: usize) -> usize {
-    if S::EVERY_ROW_COUNT { share(left, most) } else { left.min(most) }
+    if S::EVERY_TILE { share(left, most) } else { left.min(most) }
 }
 
 /// Runs a kernel as one body that all its callers share.

@@ -71,8 +71,8 @@ pub(crate) trait Simd: Copy {
     const LANES: usize;
     /// Rows of the register tile that is 1, 2, 3 or 4 vectors wide; 0 where the tile would not fit the registers.
     const TILE_ROWS: [usize; 4];
-    /// Whether every smaller number of rows has a tile of its own (fast), or only one row does (small).
-    const EVERY_ROW_COUNT: bool;
+    /// Whether every smaller number of rows and vectors has a tile of its own (fast), or only one does (small).
+    const EVERY_TILE: bool;
     /// Whether small layers are worth an instance of their own, with their sizes as constants.
     const SPECIALIZE: bool;
 

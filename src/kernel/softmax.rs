@@ -31,7 +31,7 @@ impl Softmax<'_> {
 
     /// Row `r`, padded to whole vectors.
     #[inline(always)]
-    fn row(&mut self, r: usize, lanes: usize) -> &mut [f32] {
+    pub(crate) fn row(&mut self, r: usize, lanes: usize) -> &mut [f32] {
         let (start, padded) = (r * self.scores.stride, self.keys(r).next_multiple_of(lanes));
         self.scores.data.get_mut(start..start + padded).unwrap_or(&mut [])
     }

@@ -34,7 +34,7 @@ impl Simd for Avx2 {
     const LANES: usize = 8;
     // of sixteen registers: 12 accumulators, the operands of a term, and the broadcast
     const TILE_ROWS: [usize; 4] = [12, 6, 0, 0];
-    const EVERY_ROW_COUNT: bool = true;
+    const EVERY_TILE: bool = true;
     const SPECIALIZE: bool = true;
 
     type F32 = __m256;

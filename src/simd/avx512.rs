@@ -32,7 +32,7 @@ impl Simd for Avx512 {
     // of 32 registers: 24 accumulators, the operands of a term, and the broadcast; for one vector, as many rows as
     // a block of scores of a 16-row layer has
     const TILE_ROWS: [usize; 4] = [16, 12, 8, 6];
-    const EVERY_ROW_COUNT: bool = true;
+    const EVERY_TILE: bool = true;
     const SPECIALIZE: bool = true;
 
     type F32 = __m512;

@@ -35,7 +35,7 @@ impl Simd for Portable {
     const LANES: usize = LANES;
     // sixteen registers hold 6 x 2 accumulators, two operands, the broadcast and an unfused product
     const TILE_ROWS: [usize; 4] = if cfg!(target_arch = "aarch64") { [12, 12, 8, 6] } else { [8, 6, 0, 0] };
-    const EVERY_ROW_COUNT: bool = true;
+    const EVERY_TILE: bool = true;
     const SPECIALIZE: bool = false;
 
     type F32 = f32x4;

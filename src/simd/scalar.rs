@@ -1,6 +1,9 @@
 //! One float at a time, for cores without vectors. Multiplies and adds are left as two operations: a fused one in
 //! software costs hundreds of instructions, and the compiler picks what the core does best with the pair.
 
+mod softmax;
+mod tile;
+
 use super::{Kernel, Simd};
 use crate::kernel::{MatMul, Softmax, exp};
 
@@ -9,8 +12,8 @@ pub(crate) struct Scalar;
 
 impl Simd for Scalar {
     const LANES: usize = 1;
-    const TILE_ROWS: [usize; 4] = [4, 4, 4, 4];
-    const EVERY_ROW_COUNT: bool = false;
+    const TILE_ROWS: [usize; 4] = [4, 0, 0, 4];
+    const EVERY_TILE: bool = false;
     const SPECIALIZE: bool = false;
 
     type F32 = f32;
@@ -22,12 +25,12 @@ impl Simd for Scalar {
 
     #[inline(never)]
     fn matmul(self, product: MatMul<'_>) {
-        self.enter(product);
+        tile::matmul(product);
     }
 
     #[inline(never)]
     fn softmax(self, rows: Softmax<'_>) -> u64 {
-        rows.run(self)
+        softmax::softmax(rows)
     }
 
     #[inline(always)]

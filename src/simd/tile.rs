@@ -40,30 +40,57 @@ pub(crate) fn matmul<S: Simd, Z: Sizes>(s: S, mut product: MatMul<'_>) {
     let m = &mut product;
     if m.cols < S::LANES {
         // SAFETY: it fits.
-        unsafe { rows::<S, Z, 1, true>(s, m, [0]) }
+        unsafe { rows::<S, Z, 1, true>(s, m, Cols { first: 0, last: 0 }) }
         return;
     }
     if const { Z::COLS != 0 && Z::COLS < S::LANES } {
         return;
     }
-    let last = m.cols - S::LANES;
+    let end = m.cols - S::LANES;
     let mut left = m.cols.div_ceil(S::LANES);
-    let mut col = 0;
+    let mut first = 0;
     while left > 0 {
-        let vectors = share(left, const { widest::<S>() });
-        let at = |v: usize| (col + v * S::LANES).min(last);
-        // SAFETY: it fits, and every vector of columns ends with the row at the latest.
+        let vectors = part::<S>(left, const { widest::<S>() });
+        let cols = Cols { first, last: (first + (vectors - 1) * S::LANES).min(end) };
+        // SAFETY: it fits, and the last vector of columns ends with the row at the latest.
         unsafe {
             match vectors {
-                4 if const { wide::<S, Z>(4) } => rows::<S, Z, 4, false>(s, m, [at(0), at(1), at(2), at(3)]),
-                3 if const { wide::<S, Z>(3) } => rows::<S, Z, 3, false>(s, m, [at(0), at(1), at(2)]),
-                2 if const { wide::<S, Z>(2) } => rows::<S, Z, 2, false>(s, m, [at(0), at(1)]),
-                _ if const { wide::<S, Z>(1) } => rows::<S, Z, 1, false>(s, m, [at(0)]),
+                4 if const { wide::<S, Z>(4) } => rows::<S, Z, 4, false>(s, m, cols),
+                3 if const { wide::<S, Z>(3) } => rows::<S, Z, 3, false>(s, m, cols),
+                2 if const { wide::<S, Z>(2) } => rows::<S, Z, 2, false>(s, m, cols),
+                _ if const { wide::<S, Z>(1) } => rows::<S, Z, 1, false>(s, m, cols),
                 _ => {}
             }
         }
-        col += vectors * S::LANES;
+        first += vectors * S::LANES;
         left -= vectors;
+    }
+}
+
+/// The columns of a tile of V vectors: one beside the other from `first` on, but for the last, which starts at `last`.
+#[derive(Clone, Copy)]
+struct Cols {
+    first: usize,
+    last: usize,
+}
+
+impl Cols {
+    /// Where vector `v` starts.
+    #[inline(always)]
+    fn at<S: Simd, const V: usize>(self, v: usize) -> usize {
+        if S::LANES == 1 || v + 1 < V { self.first + v * S::LANES } else { self.last }
+    }
+}
+
+/// How many of `left` rows or vectors of columns a tile takes.
+#[inline(always)]
+const fn part<S: Simd>(left: usize, most: usize) -> usize {
+    if S::EVERY_TILE {
+        share(left, most)
+    } else if left >= most {
+        most
+    } else {
+        1
     }
 }
 
@@ -79,14 +106,20 @@ pub(crate) const fn share(left: usize, most: usize) -> usize {
     }
 }
 
+/// Whether a buffer of `len` floats holds a matrix of at least one row.
+#[inline(always)]
+fn holds(len: usize, rows: usize, stride: usize, width: usize) -> bool {
+    let last = (rows - 1).checked_mul(stride);
+    last.is_some_and(|last| last.checked_add(width).is_some_and(|end| end <= len))
+}
+
 /// Whether every element the product touches lies inside its buffer.
 #[inline(always)]
-fn fits<S: Simd>(m: &MatMul<'_>) -> bool {
-    let length = |rows: usize, stride: usize, width: usize| (rows - 1).saturating_mul(stride).saturating_add(width);
+pub(super) fn fits<S: Simd>(m: &MatMul<'_>) -> bool {
     let written = if m.padded { m.cols.max(S::LANES) } else { m.cols };
-    m.a.data.len() >= length(m.rows, m.a.stride, m.terms)
-        && (m.terms == 0 || m.b.data.len() >= length(m.terms, m.b.stride, m.cols))
-        && m.c.data.len() >= length(m.rows, m.c.stride, written)
+    holds(m.a.data.len(), m.rows, m.a.stride, m.terms)
+        && (m.terms == 0 || holds(m.b.data.len(), m.terms, m.b.stride, m.cols))
+        && holds(m.c.data.len(), m.rows, m.c.stride, written)
         && m.bias.is_none_or(|bias| bias.len() >= m.cols)
         && m.keep.is_none_or(|keep| keep.len() >= m.terms)
 }
@@ -94,20 +127,12 @@ fn fits<S: Simd>(m: &MatMul<'_>) -> bool {
 /// All rows of the columns at `cols`.
 ///
 /// # Safety
-/// `fits`, and each of `cols` plus a vector is at most `m.cols`, or NARROW and it is 0.
+/// `fits`, and the last of the V vectors at `cols` ends with the row at the latest, or NARROW and `cols` is 0.
 #[inline(always)]
-unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &mut MatMul<'_>, cols: [usize; V]) {
-    let most = S::TILE_ROWS[V - 1];
+unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &mut MatMul<'_>, cols: Cols) {
     let mut row = 0;
     while row < m.rows {
-        let left = m.rows - row;
-        let count = if S::EVERY_ROW_COUNT {
-            share(left, most)
-        } else if left >= most {
-            most
-        } else {
-            1
-        };
+        let count = part::<S>(m.rows - row, S::TILE_ROWS[V - 1]);
         // SAFETY: as the caller says, and rows row..row + count exist.
         unsafe {
             match count {
@@ -129,6 +154,9 @@ unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &
                 _ if const { has::<S, Z>(1, V) } => tile::<S, 1, V, NARROW>(s, m, row, cols),
                 _ => return,
             }
+            if let Some(first) = m.staircase {
+                stairs::<S, V, NARROW>(s, m, row, count, cols, first.saturating_add(row));
+            }
         }
         row += count;
     }
@@ -137,8 +165,8 @@ unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &
 /// Whether a product of these sizes has tiles of this many rows at this width.
 const fn has<S: Simd, Z: Sizes>(rows: usize, vectors: usize) -> bool {
     let most = S::TILE_ROWS[vectors - 1];
-    let exists = rows == most || rows == 1 || (S::EVERY_ROW_COUNT && rows < most);
-    most > 0 && exists && (Z::ROWS == 0 || !S::EVERY_ROW_COUNT || occurs(rows, Z::ROWS, most))
+    let exists = rows == most || rows == 1 || (S::EVERY_TILE && rows < most);
+    most > 0 && exists && (Z::ROWS == 0 || !S::EVERY_TILE || occurs(rows, Z::ROWS, most))
 }
 
 /// Whether a product of these sizes has tiles of this many vectors of columns. (A call may have fewer columns than the
@@ -169,7 +197,7 @@ const fn occurs(part: usize, all: usize, most: usize) -> bool {
     false
 }
 
-/// Rows row..row + R of the columns at `cols`.
+/// Rows row..row + R of the columns at `cols`, over the terms that all of these rows have.
 ///
 /// # Safety
 /// As for [`rows`], and row + R <= m.rows.
@@ -178,7 +206,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
     s: S,
     m: &mut MatMul<'_>,
     row: usize,
-    cols: [usize; V],
+    cols: Cols,
 ) {
     // no closures in here: one that is not inlined is compiled without the target features
     let width = m.cols;
@@ -190,23 +218,17 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
 
     let mut sums = [[s.splat(0.0); V]; R];
     if let Some(bias) = m.bias {
-        for v in 0..V {
-            // SAFETY: the bias is as long as a row of C.
-            let start = unsafe { vector::<S, NARROW>(s, bias.as_ptr().add(cols[v]), width) };
-            for sum in &mut sums {
-                sum[v] = start;
-            }
-        }
+        // SAFETY: the bias is as long as a row of C.
+        sums = [unsafe { vectors::<S, V, NARROW>(s, bias.as_ptr(), cols, width) }; R];
     }
 
-    // the terms that all R rows have
     let steps = m.staircase.map_or(m.terms, |first| first.saturating_add(row).min(m.terms));
     let mut k = 0;
     while k < steps {
-        let (start, end) = run(m.keep, k, steps);
+        let (start, end) = m.keep.map_or((k, steps), |keep| run(keep, k, steps));
         for k in start..end {
             // SAFETY: k < m.terms, so the row of B exists and the vectors of `cols` lie in it.
-            let b = unsafe { operands::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
+            let b = unsafe { vectors::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
             for r in 0..R {
                 // SAFETY: r < R and k < m.terms, so the element of A exists.
                 let a = s.splat(unsafe { *a.add(r * a_stride + k) });
@@ -217,74 +239,104 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
         }
         k = end;
     }
-    // and those that only the lower ones have
-    if m.staircase.is_some() {
-        for k in steps..m.terms.min(steps + R - 1) {
-            if m.keep.is_some_and(|keep| keep.get(k) == Some(&false)) {
-                continue;
-            }
-            // SAFETY: k < m.terms, so the row of B exists and the vectors of `cols` lie in it.
-            let b = unsafe { operands::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
-            for r in 1..R {
-                if k < steps + r {
-                    // SAFETY: r < R and k < m.terms, so the element of A exists.
-                    let a = s.splat(unsafe { *a.add(r * a_stride + k) });
-                    for v in 0..V {
-                        sums[r][v] = s.mul_add(a, b[v], sums[r][v]);
-                    }
-                }
-            }
-        }
-    }
 
     let zero = s.splat(0.0);
-    // SAFETY: row < m.rows, so C's row is inside its buffer.
-    let c = unsafe { m.c.data.as_mut_ptr().add(row * m.c.stride) };
-    for (r, sums) in sums.iter().enumerate() {
-        for v in 0..V {
-            let sum = if m.relu { s.max(zero, sums[v]) } else { sums[v] };
-            // SAFETY: r < R; the vector ends with the row, or the row is padded, or only `width` floats are written.
-            unsafe {
-                let to = c.add(r * m.c.stride + cols[v]);
-                if NARROW && !m.padded { s.store_first_to(to, width, sum) } else { s.store_to(to, sum) }
+    for r in 0..R {
+        if m.relu {
+            for v in 0..V {
+                sums[r][v] = s.max(zero, sums[r][v]);
             }
+        }
+        // SAFETY: row + r < m.rows, so C's row is inside its buffer.
+        unsafe {
+            let to = m.c.data.as_mut_ptr().add((row + r) * m.c.stride);
+            write::<S, V, NARROW>(s, to, cols, width, m.padded, sums[r]);
         }
     }
 }
 
-/// The vectors of a row of B, which starts at `row`.
+/// The terms of a staircase that only some rows of a tile have, added to what the tile has written: none for row `row`,
+/// one for the next, and so on to row + count - 1. `steps` is how many terms row `row` has.
 ///
 /// # Safety
-/// Each of `cols` plus a vector is inside the row, or NARROW and the row has `width` columns.
+/// As for [`rows`], and row + count <= m.rows.
 #[inline(always)]
-unsafe fn operands<S: Simd, const V: usize, const NARROW: bool>(
+unsafe fn stairs<S: Simd, const V: usize, const NARROW: bool>(
     s: S,
-    row: *const f32,
-    cols: [usize; V],
-    width: usize,
-) -> [S::F32; V] {
-    let mut operands = [s.splat(0.0); V];
-    for v in 0..V {
-        // SAFETY: as the caller says.
-        operands[v] = unsafe { vector::<S, NARROW>(s, row.add(cols[v]), width) };
+    m: &mut MatMul<'_>,
+    row: usize,
+    count: usize,
+    cols: Cols,
+    steps: usize,
+) {
+    for r in 1..count {
+        // SAFETY: row + r < m.rows, so the rows of A and C are inside their buffers, and k < m.terms.
+        unsafe {
+            let a = m.a.data.as_ptr().add((row + r) * m.a.stride);
+            let c = m.c.data.as_mut_ptr().add((row + r) * m.c.stride);
+            let mut sums = vectors::<S, V, NARROW>(s, c, cols, m.cols);
+            for k in steps..steps.saturating_add(r).min(m.terms) {
+                if m.keep.is_some_and(|keep| keep.get(k) == Some(&false)) {
+                    continue;
+                }
+                let b = vectors::<S, V, NARROW>(s, m.b.data.as_ptr().add(k * m.b.stride), cols, m.cols);
+                for v in 0..V {
+                    sums[v] = s.mul_add(s.splat(*a.add(k)), b[v], sums[v]);
+                }
+            }
+            write::<S, V, NARROW>(s, c, cols, m.cols, m.padded, sums);
+        }
     }
-    operands
 }
 
-/// A vector, or as much of it as a NARROW row has.
+/// The vectors at `cols` of the row that starts at `row`; where NARROW, the row's `width` columns.
 ///
 /// # Safety
-/// A vector, or `width` floats where NARROW, are readable at `from`.
+/// The last of the vectors is inside the row, or NARROW and the row has `width` columns.
 #[inline(always)]
-unsafe fn vector<S: Simd, const NARROW: bool>(s: S, from: *const f32, width: usize) -> S::F32 {
-    // SAFETY: as the caller says.
-    unsafe { if NARROW { s.load_first_from(from, width) } else { s.load_from(from) } }
+unsafe fn vectors<S: Simd, const V: usize, const NARROW: bool>(
+    s: S,
+    row: *const f32,
+    cols: Cols,
+    width: usize,
+) -> [S::F32; V] {
+    let mut vectors = [s.splat(0.0); V];
+    for v in 0..V {
+        // SAFETY: as the caller says.
+        vectors[v] = unsafe {
+            let from = row.add(cols.at::<S, V>(v));
+            if NARROW { s.load_first_from(from, width) } else { s.load_from(from) }
+        };
+    }
+    vectors
+}
+
+/// Writes the vectors at `cols` of the row that starts at `row`, of which NARROW rows have `width` columns unless they
+/// are padded.
+///
+/// # Safety
+/// As for [`vectors`], and a whole vector is writable where `padded`.
+#[inline(always)]
+unsafe fn write<S: Simd, const V: usize, const NARROW: bool>(
+    s: S,
+    row: *mut f32,
+    cols: Cols,
+    width: usize,
+    padded: bool,
+    vectors: [S::F32; V],
+) {
+    for v in 0..V {
+        // SAFETY: as the caller says.
+        unsafe {
+            let to = row.add(cols.at::<S, V>(v));
+            if NARROW && !padded { s.store_first_to(to, width, vectors[v]) } else { s.store_to(to, vectors[v]) }
+        }
+    }
 }
 
 /// The next terms to compute, `from` at the earliest: `start..end`, none of them left out.
-#[inline(always)]
-fn run(keep: Option<&[bool]>, from: usize, steps: usize) -> (usize, usize) {
-    let Some(keep) = keep else { return (from, steps) };
+#[inline(never)]
+pub(super) fn run(keep: &[bool], from: usize, steps: usize) -> (usize, usize) {
     let kept = |k: usize| keep.get(k).copied().unwrap_or(true);
     let mut start = from;
     while start < steps && !kept(start) {

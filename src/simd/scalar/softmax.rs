@@ -1,0 +1,41 @@
+//! The softmax on one float at a time: row by row, since there are no reductions to wait for.
+
+use super::Scalar;
+use crate::kernel::{Softmax, exp};
+use crate::scratch::MOST_ROWS;
+
+/// See [`Softmax`].
+pub(super) fn softmax(mut rows: Softmax<'_>) -> u64 {
+    let mut without_key = 0;
+    for r in 0..rows.rows.min(MOST_ROWS) {
+        if !softmax_of_row(rows.row(r, 1)) {
+            without_key |= 1 << r;
+        }
+    }
+    without_key
+}
+
+/// Whether the row has a key.
+fn softmax_of_row(row: &mut [f32]) -> bool {
+    let mut max = f32::NEG_INFINITY;
+    // NaN, which no comparison finds, and which the sum takes up
+    for x in &*row {
+        if *x > max {
+            max = *x;
+        }
+    }
+    if max == f32::NEG_INFINITY && row.iter().all(|x| *x == max) {
+        row.fill(0.0);
+        return false;
+    }
+    let mut sum = 0.0;
+    for x in &mut *row {
+        *x = exp::exp(Scalar, *x - max);
+        sum += *x;
+    }
+    let scale = 1.0 / sum;
+    for x in row {
+        *x *= scale;
+    }
+    true
+}
