@@ -5,6 +5,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
+#[cfg(feature = "vowels")]
+#[path = "../../examples/vowels/export.rs"]
+mod export;
+
 /// Cases of these sizes: 21 of each for single heads; two layers and three encoder blocks of several.
 const SHAPES: [&str; 5] =
     ["-N4-n4-d5-h4-m5", "-N16-n16-d16-h16-m16", "-N17-n13-d19-h23-m7", "-N8-n8-d8-heads2", "-N8-n5-d8-heads2"];
@@ -43,6 +47,21 @@ fn main() {
     }
     source.push_str("}\n");
     fs::write(Path::new(&out).join("golden.rs"), source).unwrap();
+    #[cfg(feature = "vowels")]
+    vowels(Path::new(&out));
+}
+
+/// The model's weights as Rust source, and the tensors of its test set, a file each.
+#[cfg(feature = "vowels")]
+fn vowels(out: &Path) {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    println!("cargo::rerun-if-changed={}", data.display());
+    let weights = export::export(&fs::read(data.join("vowels.safetensors")).unwrap()).unwrap();
+    fs::write(out.join("weights.rs"), weights).unwrap();
+    let test = Case::read(&data.join("vowels_frames.safetensors"));
+    for tensor in ["frames", "logits", "label", "length"] {
+        fs::write(out.join(tensor), test.bytes(tensor)).unwrap();
+    }
 }
 
 fn arm(flash: (u32, &str), ram: (u32, &str)) -> String {
