@@ -1,9 +1,9 @@
 //! The one forward pass: scores of a block of rows, mask, softmax, times V.
 
 use crate::error::Error;
-use crate::kernel::{Inline, Kernels, Mat, MatMul, MatMut, Shared, Softmax, block_rows};
+use crate::kernel::{Inline, Kernels, Mat, MatMul, MatMut, RowSet, Shared, Softmax, block_rows};
 use crate::options::Options;
-use crate::scratch::{MOST_ROWS, Plan};
+use crate::scratch::Plan;
 use crate::simd::{Kernel, Simd};
 use crate::synthesizer::{Block, Row, Synthesizer};
 
@@ -98,10 +98,10 @@ impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
                     keep: mask,
                     ..MatMul::new(weights, *v, y.borrow(), rows, keys, self.width)
                 });
-                if without_key != 0 {
+                if !without_key.is_empty() {
                     // a weight of 0 times NaN or infinity would be NaN
                     for (r, y) in y.rows(rows, self.width).enumerate() {
-                        if without_key >> (r & 63) & 1 != 0 {
+                        if without_key.contains(r) {
                             y.fill(0.0);
                         }
                     }
@@ -144,13 +144,14 @@ pub(crate) fn check<'a, T: Synthesizer>(
     layer.frozen(options, rows, keys)
 }
 
-/// Bit r is set where row r of known weights is all zeros.
-fn without_key(weights: Mat<'_>, rows: usize, keys: usize, staircase: Option<usize>) -> u64 {
-    let mut without_key = 0;
+/// The rows of known weights that are all zeros.
+fn without_key(weights: Mat<'_>, rows: usize, keys: usize, staircase: Option<usize>) -> RowSet {
+    let mut without_key = RowSet::EMPTY;
     for r in 0..rows {
         let seen = staircase.map_or(keys, |first| keys.min(first.saturating_add(r)));
-        let row = weights.skip_rows(r).data.iter().take(seen);
-        without_key |= u64::from(row.copied().all(|weight| weight == 0.0)) << (r & 63);
+        if weights.skip_rows(r).data.iter().take(seen).all(|weight| *weight == 0.0) {
+            without_key.insert(r);
+        }
     }
     without_key
 }
@@ -211,7 +212,7 @@ impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
         let plan = Plan::of::<T>();
         let scratch = core::mem::take(&mut self.scratch);
         let (most, mut scores, work) = plan.split(scratch);
-        let most = if self.frozen.is_some() { MOST_ROWS } else { most };
+        let most = if self.frozen.is_some() { RowSet::MOST } else { most };
 
         if const { S::SPECIALIZE && T::MAX_LEN <= 32 && T::PARAMETERS <= 4096 && M <= 64 } {
             // nested, so that elsewhere none of it is compiled

@@ -77,7 +77,7 @@ where
     /// Floats of scratch for [`forward`](Self::forward), for the block size that suits this target.
     pub const SCRATCH: usize = MultiHead::<T, V, O>::VALUES + Self::SCRATCH_WITH_VALUES;
     /// The same for [`forward_cached`](Self::forward_cached).
-    pub const SCRATCH_WITH_VALUES: usize = Self::PLAN.len(Plan::rows(Self::MAX_LEN));
+    pub const SCRATCH_WITH_VALUES: usize = Self::PLAN.default_len(Self::MAX_LEN);
 
     /// A row of attention's own, of its input and its output (of D columns each), and of the hidden layer.
     const PLAN: Plan = MultiHead::<T, V, O>::PLAN.and(2 * padded(D) + FeedForward::<'a, D, H, A>::WORK);

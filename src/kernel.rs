@@ -3,8 +3,10 @@
 pub(crate) mod activation;
 pub(crate) mod exp;
 pub(crate) mod norm;
+mod row_set;
 mod softmax;
 
+pub(crate) use row_set::RowSet;
 pub(crate) use softmax::Softmax;
 
 use core::marker::PhantomData;
@@ -154,7 +156,7 @@ pub(crate) fn add_scaled(row: &mut [f32], alpha: f32, other: &[f32]) {
 pub trait Kernels: Copy {
     /// The product, of at most `COLS` columns.
     fn matmul<const COLS: usize>(self, product: MatMul<'_>);
-    fn softmax(self, rows: Softmax<'_>) -> u64;
+    fn softmax(self, rows: Softmax<'_>) -> RowSet;
 }
 
 /// Kernels inlined into a pass over all rows of the layer T, for layers so small that constant sizes pay.
@@ -195,7 +197,7 @@ impl<S: Simd, T: Synthesizer> Kernels for Inline<S, T> {
     }
 
     #[inline(always)]
-    fn softmax(self, rows: Softmax<'_>) -> u64 {
+    fn softmax(self, rows: Softmax<'_>) -> RowSet {
         rows.run(self.0)
     }
 }
@@ -207,7 +209,7 @@ impl<S: Simd> Kernels for Shared<S> {
     }
 
     #[inline(always)]
-    fn softmax(self, rows: Softmax<'_>) -> u64 {
+    fn softmax(self, rows: Softmax<'_>) -> RowSet {
         self.0.softmax(rows)
     }
 }

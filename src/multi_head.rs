@@ -63,7 +63,7 @@ impl<T: Heads, V: Projection, O: Projection<In = V::Out>> MultiHead<T, V, O> {
     /// Floats of scratch for a call that makes the values itself, for the block size that suits this target.
     pub const SCRATCH: usize = Self::VALUES + Self::SCRATCH_WITH_VALUES;
     /// The same for a call that is given the values, or keeps them in a cache.
-    pub const SCRATCH_WITH_VALUES: usize = Self::PLAN.len(Plan::rows(Self::MAX_LEN));
+    pub const SCRATCH_WITH_VALUES: usize = Self::PLAN.default_len(Self::MAX_LEN);
 
     /// M
     const WIDTH: usize = <V::Out as Row>::WIDTH;

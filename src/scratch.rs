@@ -1,6 +1,6 @@
 //! How scratch is divided. The length a caller is asked for and the split the pass makes are one definition.
 
-use crate::kernel::MatMut;
+use crate::kernel::{MatMut, RowSet};
 use crate::simd::MAX_LANES;
 use crate::synthesizer::Synthesizer;
 
@@ -13,8 +13,10 @@ const ROWS: usize = if MAX_LANES >= 16 {
     4
 };
 
-/// The most rows of a block: the softmax keeps a float for each on the stack, and reports them in the bits of a `u64`.
-pub(crate) const MOST_ROWS: usize = if MAX_LANES >= 4 { 64 } else { 16 };
+/// From this many floats a row on, the weights of a layer are more than a core's own cache holds, and are read from
+/// further away once a block: larger blocks pay, up to `WIDE_BLOCK` floats.
+const WIDE: usize = 768;
+const WIDE_BLOCK: usize = 128 * 1024;
 
 /// What may be lost in front to start on a whole vector.
 const SLACK: usize = MAX_LANES - 1;
@@ -47,9 +49,18 @@ impl Plan {
         SLACK.saturating_add(rows.saturating_mul(self.scores + self.work))
     }
 
-    /// Rows of a block where the caller has no wish.
-    pub(crate) const fn rows(max_len: usize) -> usize {
-        if max_len < ROWS { max_len } else { ROWS }
+    /// Floats for the blocks of a layer of at most `max_len` rows where the caller has no wish.
+    pub(crate) const fn default_len(self, max_len: usize) -> usize {
+        let row = self.scores + self.work;
+        let most = if MAX_LANES >= 16 && row >= WIDE { WIDE_BLOCK / row } else { ROWS };
+        let most = if most < ROWS {
+            ROWS
+        } else if most > RowSet::MOST {
+            RowSet::MOST
+        } else {
+            most
+        };
+        self.len(if max_len < most { max_len } else { most })
     }
 
     /// The most rows that `scratch` has room for, their scores, and the layer's own part.
@@ -57,7 +68,7 @@ impl Plan {
     pub(crate) fn split(self, scratch: &mut [f32]) -> (usize, MatMut<'_>, &mut [f32]) {
         let start = scratch.as_ptr().align_offset(MAX_LANES * size_of::<f32>()).min(SLACK);
         let scratch = scratch.get_mut(start..).unwrap_or(&mut []);
-        let rows = (scratch.len() / (self.scores + self.work)).min(MOST_ROWS);
+        let rows = (scratch.len() / (self.scores + self.work)).min(RowSet::MOST);
         let (scores, work) = scratch.split_at_mut_checked(rows * self.scores).unwrap_or((&mut [], &mut []));
         (rows, MatMut { data: scores, stride: self.scores }, work)
     }

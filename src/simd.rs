@@ -8,7 +8,7 @@
 #![allow(unsafe_code)] // the only module that may: intrinsics and unchecked loads live below it
 
 use crate::error::Error;
-use crate::kernel::{MatMul, Softmax};
+use crate::kernel::{MatMul, RowSet, Softmax};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -84,7 +84,7 @@ pub(crate) trait Simd: Copy {
     /// The matrix product, as one body that all instances share.
     fn matmul(self, product: MatMul<'_>);
     /// The softmax of a block of rows, as one body that all instances share.
-    fn softmax(self, rows: Softmax<'_>) -> u64;
+    fn softmax(self, rows: Softmax<'_>) -> RowSet;
 
     fn splat(self, x: f32) -> Self::F32;
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;

@@ -44,9 +44,9 @@ pub trait Synthesizer: Sized {
     #[doc(hidden)]
     const WORK: usize;
     /// Floats of scratch for the block size that suits this target.
-    const SCRATCH: usize = Plan::of::<Self>().len(Plan::rows(Self::MAX_LEN));
+    const SCRATCH: usize = Plan::of::<Self>().default_len(Self::MAX_LEN);
 
-    /// Floats of scratch for blocks of `rows` rows; one is the least. Bigger blocks (up to 64 rows) read the weights
+    /// Floats of scratch for blocks of `rows` rows; one is the least. Bigger blocks (up to 64 rows, 128 on x86-64) read the weights
     /// less often.
     #[must_use]
     fn scratch_len(rows: usize) -> usize {

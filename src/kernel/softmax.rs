@@ -6,15 +6,14 @@
 //! A block goes through in three passes over all its rows: maxima, exponentials with their sums, and the scaling. Row by
 //! row each pass would wait for the reduction before it, longer than a processor can look ahead.
 
-use super::MatMut;
 use super::exp::exp;
-use crate::scratch::MOST_ROWS;
+use super::{MatMut, RowSet};
 use crate::simd::{Kernel, Simd};
 
 /// Rows of scores to normalize. Rows are padded to whole vectors, and the padding is overwritten.
 pub struct Softmax<'a> {
     pub(crate) scores: MatMut<'a>,
-    /// At most [`MOST_ROWS`].
+    /// At most [`RowSet::MOST`].
     pub(crate) rows: usize,
     /// How many scores a row has: at least one.
     pub(crate) keys: usize,
@@ -38,16 +37,16 @@ impl Softmax<'_> {
 }
 
 impl Kernel for Softmax<'_> {
-    /// Bit r is set where row r has no key in use, all its scores being -inf: its weights are zeros.
-    type Output = u64;
+    /// The rows that have no key in use, all their scores being -inf: their weights are zeros.
+    type Output = RowSet;
 
     #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) -> u64 {
-        let rows = self.rows.min(MOST_ROWS);
+    fn run<S: Simd>(mut self, s: S) -> RowSet {
+        let rows = self.rows.min(RowSet::MOST);
         let lowest = s.splat(f32::NEG_INFINITY);
-        let mut without_key = 0_u64;
+        let mut without_key = RowSet::EMPTY;
         // of each row its maximum, then the inverse of its sum; reduced four rows at a time
-        let mut of_row = [[0.0; 4]; MOST_ROWS / 4];
+        let mut of_row = [[0.0; 4]; RowSet::MOST / 4];
 
         for (four, of_row) in of_row.iter_mut().enumerate().take(rows.div_ceil(4)) {
             let mut max = [lowest; 4];
@@ -69,7 +68,9 @@ impl Kernel for Softmax<'_> {
             // the maximum of a row that holds a NaN may be anything, this included
             if of_row.contains(&f32::NEG_INFINITY) {
                 for r in (4 * four..rows).take(4) {
-                    without_key |= u64::from(all_lowest(self.row(r, S::LANES))) << (r & 63);
+                    if all_lowest(self.row(r, S::LANES)) {
+                        without_key.insert(r);
+                    }
                 }
             }
         }
@@ -97,8 +98,8 @@ impl Kernel for Softmax<'_> {
                 s.store(v, s.mul(e, scale));
             }
         }
-        if without_key != 0 {
-            for r in (0..rows).filter(|r| without_key >> (r & 63) & 1 != 0) {
+        if !without_key.is_empty() {
+            for r in (0..rows).filter(|r| without_key.contains(*r)) {
                 self.row(r, S::LANES).fill(0.0);
             }
         }

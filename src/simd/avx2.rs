@@ -4,7 +4,7 @@
 use core::arch::x86_64::*;
 
 use super::{Kernel, Simd};
-use crate::kernel::{MatMul, Softmax, exp};
+use crate::kernel::{MatMul, RowSet, Softmax, exp};
 
 cpufeatures::new!(features, "avx2", "fma");
 
@@ -54,7 +54,7 @@ impl Simd for Avx2 {
         self.enter(product);
     }
 
-    fn softmax(self, rows: Softmax<'_>) -> u64 {
+    fn softmax(self, rows: Softmax<'_>) -> RowSet {
         self.enter(rows)
     }
 

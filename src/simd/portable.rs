@@ -5,7 +5,7 @@ use core::mem::transmute;
 use wide::{f32x4, u32x4};
 
 use super::{Kernel, Simd};
-use crate::kernel::{MatMul, Softmax, exp};
+use crate::kernel::{MatMul, RowSet, Softmax, exp};
 
 /// Whether `wide` has real vectors on this target; elsewhere it emulates them, slower than plain scalar code.
 pub(super) const AVAILABLE: bool = cfg!(any(
@@ -51,7 +51,7 @@ impl Simd for Portable {
     }
 
     #[inline(never)]
-    fn softmax(self, rows: Softmax<'_>) -> u64 {
+    fn softmax(self, rows: Softmax<'_>) -> RowSet {
         rows.run(self)
     }
 

@@ -5,7 +5,7 @@ mod softmax;
 mod tile;
 
 use super::{Kernel, Simd};
-use crate::kernel::{MatMul, Softmax, exp};
+use crate::kernel::{MatMul, RowSet, Softmax, exp};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
@@ -29,7 +29,7 @@ impl Simd for Scalar {
     }
 
     #[inline(never)]
-    fn softmax(self, rows: Softmax<'_>) -> u64 {
+    fn softmax(self, rows: Softmax<'_>) -> RowSet {
         softmax::softmax(rows)
     }
 

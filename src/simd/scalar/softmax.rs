@@ -1,15 +1,14 @@
 //! The softmax on one float at a time: row by row, since there are no reductions to wait for.
 
 use super::Scalar;
-use crate::kernel::{Softmax, exp};
-use crate::scratch::MOST_ROWS;
+use crate::kernel::{RowSet, Softmax, exp};
 
 /// See [`Softmax`].
-pub(super) fn softmax(mut rows: Softmax<'_>) -> u64 {
-    let mut without_key = 0;
-    for r in 0..rows.rows.min(MOST_ROWS) {
+pub(super) fn softmax(mut rows: Softmax<'_>) -> RowSet {
+    let mut without_key = RowSet::EMPTY;
+    for r in 0..rows.rows.min(RowSet::MOST) {
         if !softmax_of_row(rows.row(r, 1)) {
-            without_key |= 1 << r;
+            without_key.insert(r);
         }
     }
     without_key
