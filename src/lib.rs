@@ -67,8 +67,8 @@
 //! On x86-64 a default build finds AVX-512 or AVX2 at run time; elsewhere NEON, SSE2 or wasm's simd128 are taken when the
 //! crate is compiled for them, and plain scalar code on cores without vectors. [`Backend`] names them.
 //!
-//! # Adding a variant
-//! [`contributing`] walks through one.
+//! # Further pages
+//! [`microcontroller`]: what a layer needs on a small core, and what to set. [`contributing`]: how a variant is added.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -78,7 +78,7 @@ extern crate std;
 mod attend;
 #[cfg(feature = "safetensors")]
 pub mod checkpoint;
-#[cfg(doc)]
+#[cfg(any(doc, doctest))]
 pub mod contributing;
 mod dense;
 mod dot_product;
@@ -88,6 +88,8 @@ mod factorized_dense;
 mod frozen;
 mod kernel;
 mod linear;
+#[cfg(any(doc, doctest))]
+pub mod microcontroller;
 mod mixture;
 mod multi_head;
 mod options;
