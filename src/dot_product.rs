@@ -1,6 +1,7 @@
 use crate::error::Error;
 use crate::kernel::{Kernels, Mat, MatMul, MatMut, scale};
 use crate::linear::Linear;
+use crate::options::Options;
 use crate::scratch::padded;
 use crate::synthesizer::{Block, Synthesizer};
 
@@ -45,13 +46,27 @@ impl<'a, const L: usize, const D: usize, const K: usize> DotProduct<'a, L, D, K>
     /// # Errors
     /// Before anything is written, if there are more than L of them.
     pub fn project_keys(&self, first: usize, x: &[[f32; D]], keys: &mut [[f32; L]; K]) -> Result<(), Error> {
+        self.project_keys_with(&Options::new(), first, x, keys)
+    }
+
+    /// The same on a backend of the caller's choice; position and masks do not matter to it.
+    ///
+    /// # Errors
+    /// Before anything is written, if there are more than L of them or the backend is not there.
+    pub fn project_keys_with(
+        &self,
+        options: &Options<'_>,
+        first: usize,
+        x: &[[f32; D]],
+        keys: &mut [[f32; L]; K],
+    ) -> Result<(), Error> {
         let end = first.saturating_add(x.len());
         if end > L {
             return Err(Error::Keys { given: end, most: L });
         }
         for (i, x) in x.iter().enumerate() {
             let mut key = [[0.0; K]];
-            self.key.forward(core::slice::from_ref(x), &mut key)?;
+            self.key.forward_with(options, core::slice::from_ref(x), &mut key)?;
             for (column, key) in keys.iter_mut().zip(&key[0]) {
                 if let Some(at) = column.get_mut(first + i) {
                     *at = *key;

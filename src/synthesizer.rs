@@ -178,14 +178,32 @@ pub trait Positional: Synthesizer {
     where
         Self: Synthesizer<Row = [f32; D]>,
     {
+        self.freeze_with(&Options::new(), to, weights, scratch)
+    }
+
+    /// The same on a backend of the caller's choice; position and masks do not matter to it.
+    ///
+    /// # Errors
+    /// As [`freeze`](Self::freeze), and where the backend is not there.
+    fn freeze_with<'a, const L: usize, const D: usize>(
+        &self,
+        options: &Options<'_>,
+        to: FrozenFor,
+        weights: &'a mut [[f32; L]; L],
+        scratch: &mut [f32],
+    ) -> Result<Frozen<'a, L, D>, Error>
+    where
+        Self: Synthesizer<Row = [f32; D]>,
+    {
         const { assert!(L == Self::MAX_LEN, "the weights are [L, L]") }
+        let backend = options.backend;
         let (options, keys) = match to {
             FrozenFor::Keys(keys) => (Options::new(), keys),
             FrozenFor::Causal => (Options::new().causal(), L),
         };
         let output = Output::Weights(MatMut { data: weights.as_flattened_mut(), stride: L });
         let no_rows = Mat { data: &[], stride: 0 };
-        dispatch(None, Pass::<_, L>::new(self, &options, (no_rows, L), keys, (output, L), scratch)?)?;
+        dispatch(backend, Pass::<_, L>::new(self, &options, (no_rows, L), keys, (output, L), scratch)?)?;
         Frozen::new(weights, to)
     }
 }
