@@ -199,3 +199,14 @@ fn weights_as_rust_source() {
     assert!(matches!(source.input_major("0.w.bias").unwrap_err(), Error::Shape { .. }));
     assert!(matches!(source.tensor("none").unwrap_err(), Error::Missing { .. }));
 }
+
+/// A shape with a 0 in it has no numbers, however large the other sizes are.
+#[test]
+fn no_numbers_are_little_source() {
+    for (shape, written) in [([1 << 40, 0], "([[]; 1099511627776]),"), ([0, 1 << 40], "([]),")] {
+        let file = file(&[("w", &shape, &[])]);
+        let mut source = RustSource::new(Checkpoint::new(&file).unwrap());
+        let source = source.tensor("w").unwrap().to_string();
+        assert!(source.contains(written), "no {written:?} in\n{source}");
+    }
+}

@@ -225,6 +225,11 @@ fn array(f: &mut fmt::Formatter<'_>, shape: &[usize], values: &[f32]) -> fmt::Re
     };
     let each: usize = inner.iter().product();
     f.write_char('[')?;
+    if values.is_empty() && *n > 0 {
+        // as many of them as the file says take no space in it
+        array(f, inner, values)?;
+        return write!(f, "; {n}]");
+    }
     for i in 0..*n {
         if !inner.is_empty() {
             f.write_char('\n')?;
