@@ -5,109 +5,25 @@ mod common;
 
 use common::{
     golden::{self, Case, Errors},
+    heads::{Block, EncoderWeights},
     rng::Rng,
 };
 use synthesizer_attention::{
-    Activation, Backend, DenseHeads, EncoderBlock, Error, FeedForward, Gelu, GeluTanh, Identity, LayerNorm, Linear,
-    MultiHead, Norm, Options, Relu, RmsNorm, mean_pool, residual,
+    Activation, Backend, EncoderBlock, Error, Gelu, GeluTanh, Identity, LayerNorm, Linear, MultiHead, Norm, Options,
+    Relu, RmsNorm, mean_pool, residual,
 };
-
-/// Everything an encoder block is made of, with `HEADS` heads of width `K` over rows of `D` and a hidden width `F`.
-struct Weights<const L: usize, const D: usize, const K: usize, const HEADS: usize, const F: usize> {
-    w1: Box<[[f32; D]; D]>,
-    w2: Vec<[[f32; L]; K]>,
-    b2: Vec<[f32; L]>,
-    wv: Box<[[f32; D]; D]>,
-    wo: Box<[[f32; D]; D]>,
-    f1: Box<[[f32; F]; D]>,
-    c1: [f32; F],
-    f2: Box<[[f32; D]; F]>,
-    /// b1, bv, bo, c2, g1, h1, g2, h2
-    rows: [[f32; D]; 8],
-}
-
-type Attention<'a, const L: usize, const D: usize, const K: usize, const HEADS: usize> =
-    MultiHead<DenseHeads<'a, L, D, D, K, HEADS>, Linear<'a, D, D>, Linear<'a, D, D>>;
-type Block<'a, const L: usize, const D: usize, const K: usize, const HEADS: usize, const F: usize, N, A> =
-    EncoderBlock<Attention<'a, L, D, K, HEADS>, N, FeedForward<'a, D, F, A>>;
-
-const ROWS: [&str; 8] = ["b1", "bv", "bo", "c2", "g1", "h1", "g2", "h2"];
-
-impl<const L: usize, const D: usize, const K: usize, const HEADS: usize, const F: usize> Weights<L, D, K, HEADS, F> {
-    fn of(case: &Case) -> Self {
-        let w2 = case.flat("w2");
-        Self {
-            w1: golden::array(&case.transposed("w1")),
-            w2: w2.chunks(L * K).map(|head| *golden::array(&golden::transposed(head, L, K))).collect(),
-            b2: golden::rows(&case.flat("b2")),
-            wv: golden::array(&case.transposed("wv")),
-            wo: golden::array(&case.transposed("wo")),
-            f1: golden::array(&case.transposed("f1")),
-            c1: case.flat("c1").try_into().unwrap(),
-            f2: golden::array(&case.transposed("f2")),
-            rows: ROWS.map(|name| case.flat(name).try_into().unwrap()),
-        }
-    }
-
-    fn random(rng: &mut Rng) -> Self {
-        let scale = (D as f32).sqrt().recip();
-        Self {
-            w1: rng.array(scale),
-            w2: (0..HEADS).map(|_| *rng.array(1.0)).collect(),
-            b2: rng.rows(HEADS, 0.1),
-            wv: rng.array(scale),
-            wo: rng.array(scale),
-            f1: rng.array(scale),
-            c1: rng.vec(F, 0.1).try_into().unwrap(),
-            f2: rng.array(scale),
-            rows: *rng.array(0.3),
-        }
-    }
-
-    fn attention(&self) -> Attention<'_, L, D, K, HEADS> {
-        let [b1, bv, bo, ..] = &self.rows;
-        let (w2, b2) = (self.w2.as_slice().try_into().unwrap(), self.b2.as_slice().try_into().unwrap());
-        let heads = DenseHeads::new(Linear::new(&self.w1, b1), w2, Some(b2));
-        MultiHead::new(heads, Linear::new(&self.wv, bv), Linear::new(&self.wo, bo))
-    }
-
-    fn feed_forward<A: Activation + Copy>(&self, activation: A) -> FeedForward<'_, D, F, A> {
-        FeedForward::new(Linear::new(&self.f1, &self.c1), activation, Linear::new(&self.f2, &self.rows[3]))
-    }
-
-    fn layer_norms(&self) -> [LayerNorm<'_, D>; 2] {
-        let [.., g1, h1, g2, h2] = &self.rows;
-        [LayerNorm::new(g1, h1), LayerNorm::new(g2, h2)]
-    }
-
-    fn rms_norms(&self) -> [RmsNorm<'_, D>; 2] {
-        let [.., g1, _, g2, _] = &self.rows;
-        [RmsNorm::new(g1, 1e-6), RmsNorm::new(g2, 1e-6)]
-    }
-
-    fn post<A: Activation + Copy>(&self, activation: A) -> Block<'_, L, D, K, HEADS, F, LayerNorm<'_, D>, A> {
-        let [norm1, norm2] = self.layer_norms();
-        EncoderBlock::post_norm(self.attention(), norm1, self.feed_forward(activation), norm2)
-    }
-
-    fn pre<N: Norm, A: Activation + Copy>(
-        &self,
-        [norm1, norm2]: [N; 2],
-        activation: A,
-    ) -> Block<'_, L, D, K, HEADS, F, N, A> {
-        EncoderBlock::pre_norm(norm1, self.attention(), norm2, self.feed_forward(activation))
-    }
-}
 
 fn run<const L: usize, const D: usize, const K: usize, const HEADS: usize, const F: usize>(
     case: &Case,
     options: &Options<'_>,
 ) -> Vec<f32> {
-    let weights = Weights::<L, D, K, HEADS, F>::of(case);
+    let weights = EncoderWeights::<L, D, K, HEADS, F>::load(&mut |name, rows, cols| case.weights(name, rows, cols));
     let mut x = golden::rows::<D>(&case.flat("x"));
     let scratch = &mut vec![f32::NAN; Block::<L, D, K, HEADS, F, LayerNorm<'_, D>, Relu>::SCRATCH];
     match case.variant.as_str() {
-        "encoder_block_post_layer_relu_causal" => weights.post(Relu).forward_with(options, &mut x, scratch),
+        "encoder_block_post_layer_relu_causal" => {
+            weights.post(weights.layer_norms(), Relu).forward_with(options, &mut x, scratch)
+        }
         "encoder_block_pre_rms_gelu_causal" => {
             weights.pre(weights.rms_norms(), Gelu).forward_with(options, &mut x, scratch)
         }
@@ -122,6 +38,10 @@ fn run<const L: usize, const D: usize, const K: usize, const HEADS: usize, const
 
 #[test]
 fn golden_cases() {
+    check_golden_cases();
+}
+
+fn check_golden_cases() {
     let cases = golden::cases(&["encoder_block"]);
     assert_eq!(cases.len(), 9);
     for backend in Backend::available() {
@@ -145,58 +65,35 @@ const L: usize = 37;
 const D: usize = 12;
 const F: usize = 21;
 
-type Small = Weights<L, D, 4, 3, F>;
+type Small = EncoderWeights<L, D, 4, 3, F>;
 type SmallBlock<'a> = Block<'a, L, D, 4, 3, F, LayerNorm<'a, D>, Relu>;
 
 fn small() -> (Small, Vec<[f32; D]>) {
     let mut rng = Rng::new(12);
-    (Weights::random(&mut rng), rng.rows(L, 1.0))
+    (Small::load(&mut |name, rows, cols| Some(rng.weights(name, rows, cols))), rng.rows(L, 1.0))
 }
 
 fn bits<const C: usize>(rows: &[[f32; C]]) -> Vec<u32> {
     rows.as_flattened().iter().map(|x| x.to_bits()).collect()
 }
 
-type Forward<'a> = dyn FnMut(&[[f32; D]], &mut [[f32; D]]) -> Result<(), Error> + 'a;
-
 /// A block is its parts, one after the other, to the bit.
 #[test]
 fn blocks_are_their_parts() {
     let (weights, start) = small();
-    let attention = weights.attention();
-    let mut scratch = vec![f32::NAN; 1 << 14];
+    let mut scratch = vec![f32::NAN; SmallBlock::SCRATCH];
     for backend in Backend::available() {
         let options = Options::new().causal().backend(backend);
-        let apply = |x: &[[f32; D]], f: &mut Forward<'_>| {
-            let mut y = vec![[0.0; D]; x.len()];
-            f(x, &mut y).unwrap();
-            y
-        };
-        let add = |x: &[[f32; D]], mut y: Vec<[f32; D]>| {
-            residual(&options, x, &mut y).unwrap();
-            y
-        };
-
-        let [norm1, norm2] = weights.layer_norms();
-        let feed_forward = weights.feed_forward(Relu);
-        let x = add(&start, apply(&start, &mut |x, y| attention.forward_with(&options, x, y, &mut scratch)));
-        let x = apply(&x, &mut |x, y| norm1.forward(&options, x, y));
-        let x = add(&x, apply(&x, &mut |x, y| feed_forward.forward(&options, x, y, &mut scratch)));
-        let expected = apply(&x, &mut |x, y| norm2.forward(&options, x, y));
+        let (layer_norms, rms_norms) = (weights.layer_norms(), weights.rms_norms());
         let mut found = start.clone();
-        weights.post(Relu).forward_with(&options, &mut found, &mut scratch).unwrap();
+        weights.post(layer_norms, Relu).forward_with(&options, &mut found, &mut scratch).unwrap();
+        let expected = weights.by_parts(layer_norms, Relu, false, &options, &start);
         assert_eq!(bits(&found), bits(&expected), "{backend}, post-norm");
 
-        let [norm1, norm2] = weights.rms_norms();
-        let feed_forward = weights.feed_forward(Gelu);
-        let x = apply(&start, &mut |x, y| norm1.forward(&options, x, y));
-        let x = add(&start, apply(&x, &mut |x, y| attention.forward_with(&options, x, y, &mut scratch)));
-        let n = apply(&x, &mut |x, y| norm2.forward(&options, x, y));
-        let expected = add(&x, apply(&n, &mut |x, y| feed_forward.forward(&options, x, y, &mut scratch)));
         let mut found = start.clone();
-        weights.pre([norm1, norm2], Gelu).forward_with(&options, &mut found, &mut scratch).unwrap();
-        let difference = bits(&found).into_iter().zip(bits(&expected)).filter(|(a, b)| a != b).count();
-        assert_eq!(difference, 0, "{backend}, pre-norm");
+        weights.pre(rms_norms, Gelu).forward_with(&options, &mut found, &mut scratch).unwrap();
+        let expected = weights.by_parts(rms_norms, Gelu, true, &options, &start);
+        assert_eq!(bits(&found), bits(&expected), "{backend}, pre-norm");
     }
 }
 
@@ -209,7 +106,11 @@ fn steps_give_the_whole() {
         for pre in [false, true] {
             let run =
                 |options: &Options<'_>, x: &mut [[f32; D]], values: Option<&mut [[f32; D]]>, scratch: &mut [f32]| {
-                    let block = if pre { weights.pre(weights.layer_norms(), Relu) } else { weights.post(Relu) };
+                    let block = if pre {
+                        weights.pre(weights.layer_norms(), Relu)
+                    } else {
+                        weights.post(weights.layer_norms(), Relu)
+                    };
                     match values {
                         None => block.forward_with(options, x, scratch),
                         Some(values) => block.forward_cached(options, x, values, scratch),
@@ -240,7 +141,7 @@ fn steps_give_the_whole() {
 fn values_outlive_the_rows() {
     let (weights, start) = small();
     let one: [[f32; D]; D] = std::array::from_fn(|i| std::array::from_fn(|j| f32::from(u8::from(i == j))));
-    let MultiHeadParts { heads, output } = parts(&weights);
+    let (heads, output) = (weights.attention.heads(), weights.attention.output());
     let [norm1, norm2] = weights.layer_norms();
     let bare = EncoderBlock::post_norm(
         MultiHead::new(heads, Identity::new(), output),
@@ -261,22 +162,10 @@ fn values_outlive_the_rows() {
     assert_eq!(bits(&x), bits(&y));
 }
 
-struct MultiHeadParts<'a> {
-    heads: DenseHeads<'a, L, D, D, 4, 3>,
-    output: Linear<'a, D, D>,
-}
-
-fn parts(weights: &Small) -> MultiHeadParts<'_> {
-    let [b1, _, bo, ..] = &weights.rows;
-    let second = |i: usize| Linear::new(&weights.w2[i], &weights.b2[i]);
-    let heads = DenseHeads::from_layers(Linear::new(&weights.w1, b1), [second(0), second(1), second(2)]);
-    MultiHeadParts { heads, output: Linear::new(&weights.wo, bo) }
-}
-
 #[test]
 fn refusals() {
     let (weights, mut x) = small();
-    let block = weights.post(Relu);
+    let block = weights.post(weights.layer_norms(), Relu);
     let mut scratch = vec![0.0; SmallBlock::SCRATCH];
     let options = Options::new();
     let mut long = vec![[1.0; D]; L + 1];
@@ -428,5 +317,19 @@ fn mean_of_the_rows_in_use() {
         assert_eq!(y, [0.0; 3]);
         mean_pool(&options, &[], &mut y).unwrap();
         assert_eq!(y, [0.0; 3]);
+    }
+}
+
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod pages {
+    use super::common::fence::{Fence, fenced};
+
+    #[global_allocator]
+    static FENCE: Fence = Fence;
+
+    /// Every buffer, the weights among them, starts after an unmapped page or ends before one.
+    #[test]
+    fn nothing_outside_the_buffers_is_touched() {
+        fenced(|_| super::check_golden_cases());
     }
 }

@@ -107,3 +107,40 @@ fn gives_the_published_example() {
         }
     }
 }
+
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod pages {
+    use super::{
+        common::fence::{Fence, fenced},
+        *,
+    };
+
+    #[global_allocator]
+    static FENCE: Fence = Fence;
+
+    /// Every buffer of a call, the weights among them, starts after an unmapped page or ends before one.
+    #[test]
+    fn nothing_outside_the_buffers_is_touched() {
+        let backends = backends();
+        fenced(|side| {
+            let mut frozen = 0;
+            let count = each_case(|case, call| {
+                println!("{side:?}: {}", case.name);
+                let to = if case.causal() { FrozenFor::Causal } else { FrozenFor::Keys(call.keys()) };
+                let same_call = call.layer.freeze(to).map(Result::unwrap);
+                for backend in &backends {
+                    assert_same(
+                        &call.run(*backend),
+                        &call.run_exactly(*backend),
+                        &format!("{} on {backend}", case.name),
+                    );
+                    if let Some(layer) = &same_call {
+                        Call { layer: &**layer, ..*call }.run_exactly(*backend);
+                        frozen += 1;
+                    }
+                }
+            });
+            assert_eq!((count, frozen), (251, 48 * backends.len()));
+        });
+    }
+}

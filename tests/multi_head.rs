@@ -5,101 +5,25 @@ mod common;
 
 use common::{
     golden::{self, Case, Errors},
+    heads::{Attention, MultiHeadWeights},
     rng::Rng,
 };
 use synthesizer_attention::{
     Backend, Dense, DenseHeads, DotProduct, Error, FrozenFor, Identity, Linear, Mixture, MultiHead, Options,
-    Positional, Random, Synthesizer,
-    reference::{Bounded, Mask, Matrix, multi_head_dense},
-    weights::input_major_heads,
+    Positional, Random, Synthesizer, reference::Mask, weights::input_major_heads,
 };
-
-/// A layer of `HEADS` heads of width `K` over rows of `D`: weights of its own.
-struct Weights<const L: usize, const D: usize, const K: usize, const HEADS: usize> {
-    w1: Box<[[f32; D]; D]>,
-    b1: [f32; D],
-    w2: Vec<[[f32; L]; K]>,
-    b2: Vec<[f32; L]>,
-    wv: Box<[[f32; D]; D]>,
-    bv: [f32; D],
-    wo: Box<[[f32; D]; D]>,
-    bo: [f32; D],
-}
-
-type Layer<'a, const L: usize, const D: usize, const K: usize, const HEADS: usize> =
-    MultiHead<DenseHeads<'a, L, D, D, K, HEADS>, Linear<'a, D, D>, Linear<'a, D, D>>;
-
-impl<const L: usize, const D: usize, const K: usize, const HEADS: usize> Weights<L, D, K, HEADS> {
-    fn of(case: &Case) -> Self {
-        let matrix = |name: &str| golden::array(&case.transposed(name));
-        let vector = |name: &str| case.flat(name).try_into().unwrap();
-        let w2 = case.flat("w2");
-        Self {
-            w1: matrix("w1"),
-            b1: vector("b1"),
-            w2: w2.chunks(L * K).map(|head| *golden::array(&golden::transposed(head, L, K))).collect(),
-            b2: golden::rows(&case.flat("b2")),
-            wv: matrix("wv"),
-            bv: vector("bv"),
-            wo: matrix("wo"),
-            bo: vector("bo"),
-        }
-    }
-
-    fn random(rng: &mut Rng) -> Self {
-        let scale = (D as f32).sqrt().recip();
-        let vector = |rng: &mut Rng| rng.vec(D, 0.1).try_into().unwrap();
-        Self {
-            w1: rng.array(scale),
-            b1: vector(rng),
-            w2: (0..HEADS).map(|_| *rng.array(1.0)).collect(),
-            b2: rng.rows(HEADS, 0.1),
-            wv: rng.array(scale),
-            bv: vector(rng),
-            wo: rng.array(scale),
-            bo: vector(rng),
-        }
-    }
-
-    fn second(&self, i: usize) -> Linear<'_, K, L> {
-        Linear::new(&self.w2[i], &self.b2[i])
-    }
-
-    fn value(&self) -> Linear<'_, D, D> {
-        Linear::new(&self.wv, &self.bv)
-    }
-
-    fn output(&self) -> Linear<'_, D, D> {
-        Linear::new(&self.wo, &self.bo)
-    }
-
-    fn layer(&self) -> Layer<'_, L, D, K, HEADS> {
-        let (w2, b2) = (self.w2.as_slice().try_into().unwrap(), self.b2.as_slice().try_into().unwrap());
-        let heads = DenseHeads::new(Linear::new(&self.w1, &self.b1), w2, Some(b2));
-        MultiHead::new(heads, self.value(), self.output())
-    }
-
-    fn reference(&self, x: &[[f32; D]], mask: &Mask<'_>) -> Bounded {
-        let w2: Vec<Matrix> = self.w2.iter().map(|w| Matrix::from_rows(w)).collect();
-        let w2: Vec<_> = w2.iter().zip(self.b2.iter().map(|b| Some(b.as_slice()))).collect();
-        let [w1, wv, wo] = [&self.w1, &self.wv, &self.wo].map(|w| Matrix::from_rows(w.as_slice()));
-        let (x, bias) = (Matrix::from_rows(x), |b: &'_ [f32; D]| b.to_vec());
-        let [b1, bv, bo] = [&self.b1, &self.bv, &self.bo].map(bias);
-        multi_head_dense(&x, (&w1, Some(&b1)), &w2, (&wv, Some(&bv)), (&wo, Some(&bo)), mask)
-    }
-}
 
 fn golden_case<const L: usize, const D: usize, const K: usize, const HEADS: usize>(
     case: &Case,
     backend: Backend,
     errors: &mut Errors,
 ) -> f64 {
-    let weights = Weights::<L, D, K, HEADS>::of(case);
+    let weights = MultiHeadWeights::<L, D, K, HEADS>::load(&mut |name, rows, cols| case.weights(name, rows, cols));
     let x = golden::rows(&case.flat("x"));
     let options = Options::new().backend(backend);
     let options = if case.causal() { options.causal() } else { options };
     let mut y = vec![[f32::NAN; D]; x.len()];
-    let mut scratch = vec![f32::NAN; Layer::<L, D, K, HEADS>::SCRATCH];
+    let mut scratch = vec![f32::NAN; Attention::<'_, L, D, K, HEADS>::SCRATCH];
     weights.layer().forward_with(&options, &x, &mut y, &mut scratch).unwrap();
 
     errors.add(case, y.as_flattened());
@@ -110,6 +34,10 @@ fn golden_case<const L: usize, const D: usize, const K: usize, const HEADS: usiz
 
 #[test]
 fn golden_cases() {
+    check_golden_cases();
+}
+
+fn check_golden_cases() {
     let cases = golden::cases(&["multi_head"]);
     assert_eq!(cases.len(), 10);
     for backend in Backend::available() {
@@ -135,12 +63,12 @@ const D: usize = 12;
 const K: usize = 4;
 const HEADS: usize = 3;
 
-type Small = Weights<L, D, K, HEADS>;
-type SmallLayer<'a> = Layer<'a, L, D, K, HEADS>;
+type Small = MultiHeadWeights<L, D, K, HEADS>;
+type SmallLayer<'a> = Attention<'a, L, D, K, HEADS>;
 
 fn small() -> (Small, Vec<[f32; D]>) {
     let mut rng = Rng::new(11);
-    (Weights::random(&mut rng), rng.rows(L, 1.0))
+    (Small::load(&mut |name, rows, cols| Some(rng.weights(name, rows, cols))), rng.rows(L, 1.0))
 }
 
 fn bits<const C: usize>(rows: &[[f32; C]]) -> Vec<u32> {
@@ -205,10 +133,11 @@ fn slices_of_one_hidden_layer() {
     for backend in Backend::available() {
         let options = Options::new().backend(backend).causal();
         let mut hidden = vec![[0.0; D]; L];
-        Linear::new(&weights.w1, &weights.b1).forward_with(&options, &x, &mut hidden).unwrap();
+        weights.hidden().forward_with(&options, &x, &mut hidden).unwrap();
         hidden.as_flattened_mut().iter_mut().for_each(|h| *h = h.max(0.0));
+        let b2 = weights.b2.as_ref().unwrap();
         let heads: Vec<_> =
-            (0..HEADS).map(|i| Dense::with_biases(&identity, None, &weights.w2[i], Some(&weights.b2[i]))).collect();
+            (0..HEADS).map(|i| Dense::with_biases(&identity, None, &weights.w2[i], Some(&b2[i]))).collect();
         let inputs: Vec<_> = (0..HEADS).map(|i| slice::<D, K>(&hidden, i)).collect();
         let expected = one_by_one(&weights, &heads, &inputs, &x, &options);
         let mut y = vec![[0.0; D]; L];
@@ -273,7 +202,7 @@ fn frozen_heads() {
 fn sharing_and_identity() {
     let (weights, x) = small();
     let second = weights.second(1);
-    let hidden = Linear::new(&weights.w1, &weights.b1);
+    let hidden = weights.hidden();
     let apart = DenseHeads::from_layers(hidden, [second; HEADS]);
     let shared = DenseHeads::<L, D, D, K, HEADS>::sharing(hidden, second);
     let mut y = [[[0.0; D]; L]; 2];
@@ -355,15 +284,15 @@ fn masks() {
 fn no_keys_and_no_rows() {
     let (weights, x) = small();
     let layer = weights.layer();
-    let nobody = [false; L];
+    let (nobody, bo) = ([false; L], weights.bo.as_deref().unwrap());
     for backend in Backend::available() {
         let options = Options::new().backend(backend);
         let mut y = vec![[f32::NAN; D]; L];
         layer.forward_with(&options.key_mask(&nobody), &x, &mut y, &mut scratch()).unwrap();
-        assert!(y.iter().all(|y| *y == weights.bo), "{backend}, all masked");
+        assert!(y.iter().all(|y| y == bo), "{backend}, all masked");
         y.fill([f32::NAN; D]);
         layer.attend(&options, &x, &[], &mut y, &mut scratch()).unwrap();
-        assert!(y.iter().all(|y| *y == weights.bo), "{backend}, no keys");
+        assert!(y.iter().all(|y| y == bo), "{backend}, no keys");
         layer.forward_with(&options, &[], &mut [], &mut scratch()).unwrap();
     }
 }
@@ -380,7 +309,7 @@ fn attention_weights() {
         assert!(row[keys..].iter().all(|weight| *weight == 0.0), "{row:?}");
     }
     // times V they are the heads' answers
-    let bare = MultiHead::new(layer_heads(&weights), weights.value(), Identity::new());
+    let bare = MultiHead::new(weights.heads(), weights.value(), Identity::new());
     let (mut v, mut y) = ([[0.0; D]; 5], [[0.0; D]; 7]);
     bare.project_values(&Options::new(), &x[..5], &mut v).unwrap();
     bare.attend(&Options::new().causal(), &x[..7], &v, &mut y, &mut scratch()).unwrap();
@@ -390,10 +319,6 @@ fn attention_weights() {
             assert!((y - expected).abs() < 1e-5, "row {i}, column {c}: {y} for {expected}");
         }
     }
-}
-
-fn layer_heads(weights: &Small) -> DenseHeads<'_, L, D, D, K, HEADS> {
-    DenseHeads::from_layers(Linear::new(&weights.w1, &weights.b1), [0, 1, 2].map(|i| weights.second(i)))
 }
 
 #[test]
@@ -436,4 +361,18 @@ fn pytorch_heads_are_transposed_each() {
 fn layers_are_shared_by_threads() {
     fn shared<T: Sync + Send>(_: &T) {}
     shared(&small().0.layer());
+}
+
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod pages {
+    use super::common::fence::{Fence, fenced};
+
+    #[global_allocator]
+    static FENCE: Fence = Fence;
+
+    /// Every buffer, the weights among them, starts after an unmapped page or ends before one.
+    #[test]
+    fn nothing_outside_the_buffers_is_touched() {
+        fenced(|_| super::check_golden_cases());
+    }
 }

@@ -8,7 +8,7 @@ use common::{
     rng::Rng,
 };
 use synthesizer_attention::{
-    Dense, Options, Synthesizer,
+    Backend, Dense, Options, Synthesizer,
     reference::{Bounded, Mask, Matrix, attend, dense_scores},
 };
 
@@ -129,40 +129,39 @@ fn padding_does_not_leak() {
     }
 }
 
-/// A Dense layer of these sizes, `D = H = M = N`, with few keys and with all; guards lie around every buffer.
-fn of_size<const L: usize, const N: usize>() {
+/// A Dense layer of these sizes, `D = H = M = N`, with few keys and with all. So many rows of Y are before and after
+/// those that a call is given, and as many times 31 floats around its scratch.
+fn of_size<const L: usize, const N: usize>(around: usize) {
     let mut rng = Rng::new(N as u64);
     let (w1, w2) = (rng.array::<N, N>(1.0 / (N as f32).sqrt()), rng.array::<N, L>(1.0 / (N as f32).sqrt()));
-    let ([b1], [b2]) = (*rng.array::<1, N>(0.1), *rng.array::<1, L>(0.1));
+    let (b1, b2) = (rng.array::<1, N>(0.1), rng.array::<1, L>(0.1));
     let (x, v) = (rng.rows::<N>(L + 1, 1.0), rng.rows::<N>(L, 1.0));
-    let layer = Dense::new(&w1, &b1, &w2, &b2);
+    let layer = Dense::new(&w1, &b1[0], &w2, &b2[0]);
     let [m1, m2] = [Matrix::from_rows(&*w1), Matrix::from_rows(&*w2)];
-    let scores = dense_scores(&Matrix::from_rows(&x), &m1, Some(&b1), &m2, Some(&b2));
+    let scores = dense_scores(&Matrix::from_rows(&x), &m1, Some(&b1[0]), &m2, Some(&b2[0]));
     for keys in [1, N.min(L), L - 1, L] {
+        let v = v[..keys].to_vec();
         for causal in [false, true] {
             let mask = Mask { causal, ..Mask::default() };
             for rows in [1, 2, L, L + 1] {
+                let x = x[..rows].to_vec();
                 let few = Bounded { value: top(&scores.value, rows), error: top(&scores.error, rows) };
-                let answer = attend(&few, &Matrix::from_rows(&v[..keys]), &mask);
-                for backend in synthesizer_attention::Backend::available() {
+                let answer = attend(&few, &Matrix::from_rows(&v), &mask);
+                for backend in Backend::available() {
                     let options = Options::new().backend(backend);
                     let options = if causal { options.causal() } else { options };
-                    // the rows of Y lie in the middle of more rows, scratch in the middle of more floats
-                    let mut y = vec![[7.5; N]; rows + 2];
-                    let mut scratch = vec![7.5; Dense::<L, N, N>::SCRATCH + 64];
-                    let len = scratch.len();
-                    let done = layer.forward_with(
-                        &options,
-                        &x[..rows],
-                        &v[..keys],
-                        &mut y[1..=rows],
-                        &mut scratch[31..len - 33],
-                    );
+                    let mut y = vec![[7.5; N]; rows + 2 * around];
+                    let mut scratch = vec![7.5; Dense::<L, N, N>::SCRATCH + 2 * 31 * around];
+                    let (inside, floats) = (around..around + rows, 31 * around..scratch.len() - 31 * around);
+                    let done =
+                        layer.forward_with(&options, &x, &v, &mut y[inside.clone()], &mut scratch[floats.clone()]);
                     done.unwrap();
                     let what = format!("L {L}, D = H = M = {N}, {keys} keys, {rows} rows, causal: {causal}, {backend}");
-                    let outside = y[0].iter().chain(&y[rows + 1]).chain(&scratch[..31]).chain(&scratch[len - 33..]);
-                    assert!(outside.copied().all(|guard| guard == 7.5), "{what}: something outside was written");
-                    let checked = answer.check(y[1..=rows].as_flattened());
+                    let outside = [&y[..inside.start], &y[inside.end..]].map(<[_]>::as_flattened);
+                    let outside = outside.into_iter().chain([&scratch[..floats.start], &scratch[floats.end..]]);
+                    let untouched = outside.flatten().all(|guard| *guard == 7.5);
+                    assert!(untouched, "{what}: something outside was written");
+                    let checked = answer.check(y[inside].as_flattened());
                     checked.unwrap_or_else(|e| panic!("{what}: {e}"));
                 }
             }
@@ -175,38 +174,58 @@ fn top(matrix: &Matrix, rows: usize) -> Matrix {
 }
 
 /// Every size modulo the widest vector; more than 32 scores, so that all of these share their kernels.
+const TAILS: [fn(usize); 19] = [
+    of_size::<33, 1>,
+    of_size::<34, 2>,
+    of_size::<35, 3>,
+    of_size::<36, 4>,
+    of_size::<37, 5>,
+    of_size::<38, 6>,
+    of_size::<39, 7>,
+    of_size::<40, 8>,
+    of_size::<41, 9>,
+    of_size::<42, 10>,
+    of_size::<43, 11>,
+    of_size::<44, 12>,
+    of_size::<45, 13>,
+    of_size::<46, 14>,
+    of_size::<47, 15>,
+    of_size::<48, 16>,
+    of_size::<49, 17>,
+    of_size::<65, 33>,
+    of_size::<63, 47>,
+];
+
+/// Layers small enough for a kernel of their own, which compile for longer.
+const SMALL: [fn(usize); 6] =
+    [of_size::<2, 1>, of_size::<3, 17>, of_size::<7, 8>, of_size::<15, 16>, of_size::<17, 15>, of_size::<32, 31>];
+
 #[test]
 fn every_tail() {
     backends();
-    let sizes: [fn(); 19] = [
-        of_size::<33, 1>,
-        of_size::<34, 2>,
-        of_size::<35, 3>,
-        of_size::<36, 4>,
-        of_size::<37, 5>,
-        of_size::<38, 6>,
-        of_size::<39, 7>,
-        of_size::<40, 8>,
-        of_size::<41, 9>,
-        of_size::<42, 10>,
-        of_size::<43, 11>,
-        of_size::<44, 12>,
-        of_size::<45, 13>,
-        of_size::<46, 14>,
-        of_size::<47, 15>,
-        of_size::<48, 16>,
-        of_size::<49, 17>,
-        of_size::<65, 33>,
-        of_size::<63, 47>,
-    ];
-    sizes.iter().for_each(|check| check());
+    TAILS.iter().for_each(|check| check(1));
 }
 
-/// Layers small enough for a kernel of their own, which compile for longer.
 #[test]
 fn small_sizes() {
     backends();
-    let sizes: [fn(); 6] =
-        [of_size::<2, 1>, of_size::<3, 17>, of_size::<7, 8>, of_size::<15, 16>, of_size::<17, 15>, of_size::<32, 31>];
-    sizes.iter().for_each(|check| check());
+    SMALL.iter().for_each(|check| check(1));
+}
+
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod pages {
+    use super::{
+        SMALL, TAILS, backends,
+        common::fence::{Fence, fenced},
+    };
+
+    #[global_allocator]
+    static FENCE: Fence = Fence;
+
+    /// Every buffer, the weights among them, starts after an unmapped page or ends before one.
+    #[test]
+    fn nothing_outside_the_buffers_is_touched() {
+        backends();
+        fenced(|_| TAILS.iter().chain(&SMALL).for_each(|check| check(0)));
+    }
 }

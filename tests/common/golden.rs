@@ -81,10 +81,19 @@ impl Case {
         self.tensor(name).1
     }
 
-    /// A matrix with rows and columns exchanged: PyTorch's `[out, in]` made `[in, out]`.
+    /// A tensor with its last two dimensions exchanged: PyTorch's `[out, in]` made `[in, out]`.
     pub fn transposed(&self, name: &str) -> Vec<f32> {
         let (shape, values) = self.tensor(name);
-        transposed(&values, shape[0], shape[1])
+        let [.., rows, cols] = shape[..] else { panic!("{}: {name} is no matrix", self.name) };
+        values.chunks(rows * cols).flat_map(|matrix| transposed(matrix, rows, cols)).collect()
+    }
+
+    /// A layer's tensor of so many rows and columns, input-major, if the case has it.
+    pub fn weights(&self, name: &str, rows: usize, cols: usize) -> Option<Vec<f32>> {
+        let output_major = name.starts_with(['w', 'f']) || name == "r2";
+        let values = self.has(name).then(|| if output_major { self.transposed(name) } else { self.flat(name) })?;
+        assert_eq!(values.len(), rows * cols, "{}: {name}", self.name);
+        Some(values)
     }
 
     /// The right answer: float64 arithmetic on the float32 tensors.

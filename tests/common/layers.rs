@@ -151,15 +151,7 @@ pub fn random_layers<
 >(
     rng: &mut Rng,
 ) -> Vec<Box<dyn Layer>> {
-    let mut draw = |name: &str, rows: usize, cols: usize| {
-        Some(match name.chars().next() {
-            Some('b') => rng.vec(rows * cols, 0.1),
-            Some('w') => rng.vec(rows * cols, 1.5 / (rows as f32).sqrt()),
-            Some('a') => vec![0.5, 0.75, 0.25],
-            _ => rng.vec(rows * cols, 1.0),
-        })
-    };
-    let load: &mut Load<'_> = &mut draw;
+    let load: &mut Load<'_> = &mut |name, rows, cols| Some(rng.weights(name, rows, cols));
     let dense = DenseWeights::<L, D, H>::load(load, "");
     let dense_no_bias = DenseWeights::<L, D, H> { b1: None, b2: None, ..DenseWeights::load(load, "") };
     vec![
@@ -204,13 +196,7 @@ fn of_case<
 >(
     case: &Case,
 ) -> Box<dyn Layer> {
-    let mut read = |name: &str, rows: usize, cols: usize| {
-        let transposed = name.starts_with('w') || name == "r2";
-        let values = case.has(name).then(|| if transposed { case.transposed(name) } else { case.flat(name) })?;
-        assert_eq!(values.len(), rows * cols, "{}: {name}", case.name);
-        Some(values)
-    };
-    let load: &mut Load<'_> = &mut read;
+    let load: &mut Load<'_> = &mut |name, rows, cols| case.weights(name, rows, cols);
     let is = |name: &str| case.variant.starts_with(name);
     if is("dense") {
         boxed::<_, L, D, M>("dense", DenseWeights::<L, D, H>::load(load, ""))
@@ -290,6 +276,15 @@ impl<'a> Call<'a> {
         y.assert_intact("Y");
         scratch.assert_intact("scratch");
         y.inner().to_vec()
+    }
+
+    /// Y, computed in buffers that are allocations of their own and no longer than need be.
+    pub fn run_exactly(&self, backend: Backend) -> Vec<f32> {
+        let mut y = vec![f32::NAN; self.rows() * self.layer.sizes().m];
+        let mut scratch = vec![f32::NAN; self.layer.scratch_len(1)];
+        let done = self.layer.forward(&self.options(backend), self.x, self.v, &mut y, &mut scratch);
+        done.unwrap_or_else(|e| panic!("{} on {backend}: {e}", self.layer.name()));
+        y
     }
 
     /// softmax(B), rows of [`WEIGHTS`].

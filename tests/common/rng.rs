@@ -49,4 +49,14 @@ impl Rng {
     pub fn rows<const C: usize>(&mut self, count: usize, scale: f32) -> Vec<[f32; C]> {
         super::golden::rows(&self.vec(count * C, scale))
     }
+
+    /// A layer's tensor of so many rows and columns, of a scale that gives scores of moderate size.
+    pub fn weights(&mut self, name: &str, rows: usize, cols: usize) -> Vec<f32> {
+        match name.as_bytes()[0] {
+            b'b' | b'c' | b'h' => self.vec(rows * cols, 0.1),
+            b'w' | b'f' => self.vec(rows * cols, 1.5 / (rows as f32).sqrt()),
+            b'a' => vec![0.5, 0.75, 0.25],
+            _ => self.vec(rows * cols, 1.0),
+        }
+    }
 }

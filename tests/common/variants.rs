@@ -40,11 +40,11 @@ pub trait Variant<const L: usize, const D: usize> {
     }
 }
 
-fn load_array<const R: usize, const C: usize>(load: &mut Load<'_>, name: &str) -> Box<[[f32; C]; R]> {
+pub fn load_array<const R: usize, const C: usize>(load: &mut Load<'_>, name: &str) -> Box<[[f32; C]; R]> {
     array(&load(name, R, C).unwrap_or_else(|| panic!("no {name}")))
 }
 
-fn load_bias<const N: usize>(load: &mut Load<'_>, name: &str) -> Option<Box<[f32; N]>> {
+pub fn load_bias<const N: usize>(load: &mut Load<'_>, name: &str) -> Option<Box<[f32; N]>> {
     load(name, 1, N).map(|values| values.into_boxed_slice().try_into().unwrap())
 }
 
