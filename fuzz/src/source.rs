@@ -67,6 +67,26 @@ impl<'a> Source<'a> {
         self.byte() % 16 >= 16 - of
     }
 
+    /// Numbers of keys and rows for a layer of this maximum length, either up to a little past it: often all, and mostly
+    /// few rows, since the reference takes a while for each.
+    pub fn keys_and_rows(&mut self, most: usize) -> (usize, usize) {
+        match self.below(8) {
+            0 | 1 => (most, most),
+            2 => (self.below(most + 2), self.below(most + 4)),
+            3..6 => (most, self.below(4)),
+            _ => (self.below(most + 2), self.below(4)),
+        }
+    }
+
+    /// A number of rows where each of them is a key too.
+    pub fn rows_as_keys(&mut self, most: usize) -> usize {
+        match self.below(16) {
+            0 => most,
+            1 => self.below(most + 4),
+            _ => self.below(5),
+        }
+    }
+
     /// `len` numbers of one kind.
     pub fn numbers(&mut self, len: usize) -> Vec<f32> {
         let (scale, wild) = KINDS[self.below(KINDS.len())];
@@ -86,17 +106,12 @@ impl<'a> Source<'a> {
         self.numbers(count * C).as_chunks().0.to_vec()
     }
 
-    /// On the heap and exactly as long, so that a read outside is one that the address sanitizer sees.
-    pub fn matrix<const R: usize, const C: usize>(&mut self) -> Box<[[f32; C]; R]> {
-        self.rows(R).try_into().expect("R rows")
-    }
-
-    pub fn vector<const C: usize>(&mut self) -> Box<[f32; C]> {
-        self.numbers(C).try_into().expect("C numbers")
-    }
-
-    pub fn bias<const C: usize>(&mut self) -> Option<Box<[f32; C]>> {
-        if self.chance(4) { None } else { Some(self.vector()) }
+    /// Weights by their names, as the tests' layers load them; a bias may be missing.
+    pub fn tensors(&mut self) -> impl FnMut(&str, usize, usize) -> Option<Vec<f32>> {
+        |name, rows, cols| {
+            let none = name.starts_with('b') && self.chance(4);
+            (!none).then(|| self.numbers(rows * cols))
+        }
     }
 
     fn random(&mut self) -> u64 {
