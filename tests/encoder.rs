@@ -6,6 +6,7 @@ mod common;
 use common::{
     golden::{self, Case, Errors},
     heads::{Block, EncoderWeights},
+    pinned::{Hash, Set, assert_pinned},
     rng::Rng,
 };
 use synthesizer_attention::{
@@ -44,9 +45,10 @@ fn golden_cases() {
 fn check_golden_cases() {
     let cases = golden::cases(&["encoder_block"]);
     assert_eq!(cases.len(), 9);
+    let mut hashes = Vec::new();
     for backend in Backend::available() {
         let options = Options::new().causal().backend(backend);
-        let mut errors = Errors::default();
+        let (mut errors, mut hash) = (Errors::default(), Hash::default());
         for case in &cases {
             let y = match ["N", "d", "heads", "f"].map(|size| case.size(size)) {
                 [8, 8, 2, 16] => run::<8, 8, 4, 2, 16>(case, &options),
@@ -55,10 +57,13 @@ fn check_golden_cases() {
                 sizes => panic!("{}: no instance of {sizes:?}", case.name),
             };
             errors.add(case, &y);
+            hash.add(&y);
         }
         println!("{backend}\n{errors}");
         errors.assert_within(1.25, 4.0);
+        hashes.push((backend, hash));
     }
+    assert_pinned(Set::Encoders, &hashes);
 }
 
 const L: usize = 37;

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use common::{
     golden::{self, Case, Errors},
     layers::{Call, Layer, WEIGHTS, assert_same, backends, golden_inputs, golden_layer_with_keys},
+    pinned::{Hash, Set, assert_pinned},
 };
-use synthesizer_attention::{Backend, FrozenFor, reference::Mask};
+use synthesizer_attention::{Backend, FrozenFor, Options, reference::Mask};
 
 /// How much less accurate than PyTorch a backend may be: the mean error, and the worst.
 const MEAN: f64 = 1.25;
@@ -21,7 +22,8 @@ const DENSE_FAMILY: [&str; 4] = ["dense", "dense_large_logits", "dense_no_bias",
 fn each_case(mut check: impl FnMut(&Case, &Call<'_>)) -> usize {
     let cases = golden::cases(&["dense", "random", "factorized", "dot_product", "mixture"]);
     for case in &cases {
-        let (layer, (x, v), keys) = (golden_layer_with_keys(case), golden_inputs(case), case.key_mask());
+        let (layer, (x, v), keys) =
+            (golden_layer_with_keys(case, &Options::new()), golden_inputs(case), case.key_mask());
         let mask = Mask { causal: case.causal(), first: case.first(), keys: keys.as_deref() };
         check(case, &Call { layer: &*layer, x: &x, v: &v, mask });
     }
@@ -95,9 +97,23 @@ fn frozen_layers_give_the_same_bits() {
 }
 
 #[test]
+fn bits_are_pinned() {
+    let mut found: Vec<_> = backends().into_iter().map(|backend| (backend, Hash::default())).collect();
+    each_case(|case, call| {
+        for (backend, hash) in &mut found {
+            let layer = golden_layer_with_keys(case, &Options::new().backend(*backend));
+            let call = Call { layer: &*layer, ..*call };
+            hash.add(&call.run(*backend));
+            hash.add(&call.weights(*backend));
+        }
+    });
+    assert_pinned(Set::Layers, &found);
+}
+
+#[test]
 fn gives_the_published_example() {
     let case = golden::seed_example();
-    let (layer, (x, v)) = (golden_layer_with_keys(&case), golden_inputs(&case));
+    let (layer, (x, v)) = (golden_layer_with_keys(&case, &Options::new()), golden_inputs(&case));
     let call = Call::new(&*layer, &x, &v);
     for backend in backends() {
         let y = call.run(backend);

@@ -6,6 +6,7 @@ mod common;
 use common::{
     golden::{self, Case, Errors},
     heads::{Attention, MultiHeadWeights},
+    pinned::{Hash, Set, assert_pinned},
     rng::Rng,
 };
 use synthesizer_attention::{
@@ -17,6 +18,7 @@ fn golden_case<const L: usize, const D: usize, const K: usize, const HEADS: usiz
     case: &Case,
     backend: Backend,
     errors: &mut Errors,
+    hash: &mut Hash,
 ) -> f64 {
     let weights = MultiHeadWeights::<L, D, K, HEADS>::load(&mut |name, rows, cols| case.weights(name, rows, cols));
     let x = golden::rows(&case.flat("x"));
@@ -27,6 +29,7 @@ fn golden_case<const L: usize, const D: usize, const K: usize, const HEADS: usiz
     weights.layer().forward_with(&options, &x, &mut y, &mut scratch).unwrap();
 
     errors.add(case, y.as_flattened());
+    hash.add(y.as_flattened());
     let mask = Mask { causal: case.causal(), ..Mask::default() };
     let reference = weights.reference(&x, &mask);
     reference.check(y.as_flattened(), D).unwrap_or_else(|e| panic!("{} on {backend}: {e}", case.name))
@@ -40,8 +43,9 @@ fn golden_cases() {
 fn check_golden_cases() {
     let cases = golden::cases(&["multi_head"]);
     assert_eq!(cases.len(), 10);
+    let mut hashes = Vec::new();
     for backend in Backend::available() {
-        let (mut errors, mut worst) = (Errors::default(), 0.0_f64);
+        let (mut errors, mut worst, mut hash) = (Errors::default(), 0.0_f64, Hash::default());
         for case in &cases {
             let run = match ["N", "d", "heads"].map(|size| case.size(size)) {
                 [8, 8, 2] => golden_case::<8, 8, 4, 2>,
@@ -51,11 +55,13 @@ fn check_golden_cases() {
                 [50, 24, 3] => golden_case::<50, 24, 8, 3>,
                 sizes => panic!("{}: no instance of {sizes:?}", case.name),
             };
-            worst = worst.max(run(case, backend, &mut errors));
+            worst = worst.max(run(case, backend, &mut errors, &mut hash));
         }
         println!("{backend}: at most {worst:.4} of the bound\n{errors}");
         errors.assert_within(1.25, 4.0);
+        hashes.push((backend, hash));
     }
+    assert_pinned(Set::Heads, &hashes);
 }
 
 const L: usize = 37; // past the sizes that get an instance of their own: the test builds in seconds

@@ -1,4 +1,4 @@
-use synthesizer_attention::{Error, FrozenFor, Synthesizer};
+use synthesizer_attention::{Error, FrozenFor, Options, Synthesizer};
 
 use crate::call::{Call, Limits};
 use crate::common::variants::{
@@ -144,9 +144,9 @@ impl Target for Frozen {
 fn project_keys<const L: usize, const D: usize>(source: &mut Source<'_>, weights: &mut impl Variant<L, D>) -> usize {
     let keys = if source.chance(8) { source.below(L + 1) } else { L };
     let cut = source.below(keys + 1);
-    let x = source.rows(keys);
-    weights.project_keys(0, &x[..cut]);
-    weights.project_keys(cut, &x[cut..]);
+    let (x, options) = (source.rows(keys), Options::new());
+    weights.project_keys(&options, 0, &x[..cut]);
+    weights.project_keys(&options, cut, &x[cut..]);
     keys
 }
 

@@ -7,7 +7,7 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
-    ptr,
+    process, ptr,
     sync::{
         OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -39,27 +39,38 @@ pub fn fenced(mut f: impl FnMut(Side)) {
 
 pub struct Fence;
 
-/// Bytes of the address range that fenced allocations are cut from; none is used twice.
-const RANGE: usize = 1 << 34;
-const PAGE: usize = if cfg!(target_arch = "x86_64") { 1 << 12 } else { 1 << 16 }; // the largest that others have
+/// Addresses that fenced allocations are cut from; none is used twice.
+struct Range {
+    start: usize,
+    /// Bytes of a page.
+    page: usize,
+}
 
-/// The first address of the range.
-fn range() -> usize {
-    static START: OnceLock<usize> = OnceLock::new();
-    *START.get_or_init(|| {
+/// Bytes of the range.
+const SIZE: usize = 1 << 34;
+
+fn range() -> &'static Range {
+    static RANGE: OnceLock<Range> = OnceLock::new();
+    RANGE.get_or_init(|| {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping, wherever the system likes it, that nothing can be read from.
-        let start = unsafe { libc::mmap(ptr::null_mut(), RANGE, libc::PROT_NONE, flags, -1, 0) };
-        if start == libc::MAP_FAILED { 0 } else { start.addr() }
+        let (start, page) = unsafe {
+            (libc::mmap(ptr::null_mut(), SIZE, libc::PROT_NONE, flags, -1, 0), libc::sysconf(libc::_SC_PAGESIZE))
+        };
+        match usize::try_from(page) {
+            Ok(page) if start != libc::MAP_FAILED => Range { start: start.expose_provenance(), page },
+            _ => process::abort(), // a panic would allocate
+        }
     })
 }
 
-/// The next so many bytes of the range and an unmapped page after them.
-fn take(bytes: usize) -> Option<*mut u8> {
-    static TAKEN: AtomicUsize = AtomicUsize::new(PAGE);
-    let at = TAKEN.fetch_add(bytes + PAGE, Ordering::Relaxed);
-    let start = range();
-    (start != 0 && at + bytes + PAGE <= RANGE).then(|| ptr::with_exposed_provenance_mut(start + at))
+impl Range {
+    /// The next so many bytes and an unmapped page on either side.
+    fn take(&self, bytes: usize) -> Option<*mut u8> {
+        static TAKEN: AtomicUsize = AtomicUsize::new(0);
+        let at = TAKEN.fetch_add(bytes + self.page, Ordering::Relaxed) + self.page;
+        (at + bytes + self.page <= SIZE).then(|| ptr::with_exposed_provenance_mut(self.start + at))
+    }
 }
 
 // SAFETY: what `alloc` gives is the system's or pages of its own, aligned and large enough; `dealloc` tells one from
@@ -71,8 +82,8 @@ unsafe impl GlobalAlloc for Fence {
             // SAFETY: as the caller says.
             return unsafe { System.alloc(layout) };
         };
-        let bytes = layout.size().next_multiple_of(PAGE);
-        let Some(start) = take(bytes) else { return ptr::null_mut() };
+        let bytes = layout.size().next_multiple_of(range().page);
+        let Some(start) = range().take(bytes) else { return ptr::null_mut() };
         // SAFETY: these pages of the range are nobody's.
         let done = unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) };
         match side {
@@ -83,12 +94,13 @@ unsafe impl GlobalAlloc for Fence {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        if !(range()..range() + RANGE).contains(&at.addr()) {
+        let Range { start, page } = range();
+        if !(*start..start + SIZE).contains(&at.addr()) {
             // SAFETY: as the caller says; it came from the system.
             return unsafe { System.dealloc(at, layout) };
         }
-        let pages = at.map_addr(|at| at & !(PAGE - 1));
-        let bytes = layout.size().next_multiple_of(PAGE);
+        let pages = at.map_addr(|at| at & !(page - 1));
+        let bytes = layout.size().next_multiple_of(*page);
         // SAFETY: the allocation's own pages, which it no longer needs.
         unsafe {
             libc::madvise(pages.cast(), bytes, libc::MADV_DONTNEED);

@@ -21,7 +21,7 @@ pub trait Layer {
     fn scores(&self, x: &Matrix, first: usize) -> Scores;
     fn tensors(&mut self) -> Vec<(String, &mut [f32])>;
     fn set_logits(&mut self, logits: &[f32]);
-    fn project_keys(&mut self, first: usize, x: &[f32]);
+    fn project_keys_with(&mut self, options: &Options<'_>, first: usize, x: &[f32]);
     fn freeze(&self, to: FrozenFor) -> Option<Result<Box<dyn Layer>, Error>>;
     fn scratch_len(&self, rows: usize) -> usize;
     fn forward(
@@ -41,6 +41,12 @@ pub trait Layer {
         weights: &mut [f32],
         scratch: &mut [f32],
     ) -> Result<(), Error>;
+}
+
+impl dyn Layer {
+    pub fn project_keys(&mut self, first: usize, x: &[f32]) {
+        self.project_keys_with(&Options::new(), first, x);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,8 +102,8 @@ impl<W: Variant<L, D> + 'static, const L: usize, const D: usize, const M: usize>
         self.1.set_logits(logits.try_into().unwrap());
     }
 
-    fn project_keys(&mut self, first: usize, x: &[f32]) {
-        self.1.project_keys(first, rows(x));
+    fn project_keys_with(&mut self, options: &Options<'_>, first: usize, x: &[f32]) {
+        self.1.project_keys(options, first, rows(x));
     }
 
     fn freeze(&self, to: FrozenFor) -> Option<Result<Box<dyn Layer>, Error>> {
@@ -358,11 +364,11 @@ pub fn golden_inputs(case: &Case) -> (Vec<f32>, Vec<f32>) {
     (x, case.flat("v"))
 }
 
-/// A layer of a golden case with the keys that its dot product has.
-pub fn golden_layer_with_keys(case: &Case) -> Box<dyn Layer> {
+/// A layer of a golden case with the keys that its dot product has, projected under these options.
+pub fn golden_layer_with_keys(case: &Case, options: &Options<'_>) -> Box<dyn Layer> {
     let mut layer = golden_layer(case);
     if case.has("wk") {
-        layer.project_keys(0, &case.flat("x"));
+        layer.project_keys_with(options, 0, &case.flat("x"));
     }
     layer
 }

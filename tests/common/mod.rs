@@ -7,5 +7,6 @@ pub mod fence;
 pub mod golden;
 pub mod heads;
 pub mod layers;
+pub mod pinned;
 pub mod rng;
 pub mod variants;

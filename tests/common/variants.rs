@@ -2,7 +2,7 @@
 
 use synthesizer_attention::{
     Dense, DotProduct, DotProductWithKeys, Empty, Error, FactorizedDense, FactorizedRandom, Frozen, FrozenFor, Linear,
-    Mixture, Positional, Random, Synthesizer,
+    Mixture, Options, Positional, Random, Synthesizer,
     reference::{
         Matrix, Scores, dense_scores, dot_product_scores, factorized_dense_scores, factorized_random_scores,
         mixture_scores, random_scores,
@@ -32,7 +32,7 @@ pub trait Variant<const L: usize, const D: usize> {
     fn set_logits(&mut self, logits: &[f32; L]);
 
     /// Gives rows `first..` of X as keys to those that have keys.
-    fn project_keys(&mut self, _first: usize, _x: &[[f32; D]]) {}
+    fn project_keys(&mut self, _options: &Options<'_>, _first: usize, _x: &[[f32; D]]) {}
 
     /// The same with its softmax taken ahead of time, where that can be.
     fn freeze(&self, _to: FrozenFor) -> Option<Result<FrozenWeights<L, D>, Error>> {
@@ -262,12 +262,12 @@ impl<const L: usize, const D: usize> Variant<L, D> for DotProductWeights<L, D> {
         self.bk = None;
         let mut x = vec![0.0; L * D];
         x.chunks_mut(D).zip(logits).for_each(|(row, logit)| row[0] = *logit);
-        self.project_keys(0, &rows(&x));
+        self.project_keys(&Options::new(), 0, &rows(&x));
     }
 
-    fn project_keys(&mut self, first: usize, x: &[[f32; D]]) {
+    fn project_keys(&mut self, options: &Options<'_>, first: usize, x: &[[f32; D]]) {
         let mut keys = self.keys.clone();
-        self.projections().project_keys(first, x, &mut keys).unwrap();
+        self.projections().project_keys_with(options, first, x, &mut keys).unwrap();
         self.keys = keys;
         self.x.truncate(first);
         self.x.extend_from_slice(x);
@@ -319,8 +319,8 @@ impl<const L: usize, const D: usize, const H: usize> Variant<L, D> for MixtureWe
         self.dot.set_logits(&[0.0; L]);
     }
 
-    fn project_keys(&mut self, first: usize, x: &[[f32; D]]) {
-        self.dot.project_keys(first, x);
+    fn project_keys(&mut self, options: &Options<'_>, first: usize, x: &[[f32; D]]) {
+        self.dot.project_keys(options, first, x);
     }
 }
 
