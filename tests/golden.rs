@@ -1,6 +1,9 @@
 //! Every variant against PyTorch: inside the reference's bound, and no less accurate than PyTorch's own float32.
 
 mod common;
+#[cfg(all(unix, target_pointer_width = "64"))]
+#[path = "common/fence.rs"]
+mod fence;
 
 use std::collections::BTreeMap;
 
@@ -127,7 +130,7 @@ fn gives_the_published_example() {
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod pages {
     use super::{
-        common::fence::{Fence, fenced},
+        fence::{Fence, fenced},
         *,
     };
 

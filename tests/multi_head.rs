@@ -2,6 +2,9 @@
 #![allow(clippy::float_cmp, reason = "what must be equal to the bit")]
 
 mod common;
+#[cfg(all(unix, target_pointer_width = "64"))]
+#[path = "common/fence.rs"]
+mod fence;
 
 use common::{
     golden::{self, Case, Errors},
@@ -371,7 +374,7 @@ fn layers_are_shared_by_threads() {
 
 #[cfg(all(unix, target_pointer_width = "64"))]
 mod pages {
-    use super::common::fence::{Fence, fenced};
+    use super::fence::{Fence, fenced};
 
     #[global_allocator]
     static FENCE: Fence = Fence;

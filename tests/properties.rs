@@ -2,6 +2,9 @@
 //! makes a kernel touch what lies around its buffers.
 
 mod common;
+#[cfg(all(unix, target_pointer_width = "64"))]
+#[path = "common/fence.rs"]
+mod fence;
 
 use common::{
     layers::{Call, Layer, WEIGHTS, assert_same, backends, random_layers},
@@ -216,7 +219,7 @@ fn small_sizes() {
 mod pages {
     use super::{
         SMALL, TAILS, backends,
-        common::fence::{Fence, fenced},
+        fence::{Fence, fenced},
     };
 
     #[global_allocator]

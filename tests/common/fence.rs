@@ -4,6 +4,8 @@
 //! A test binary takes it as its `#[global_allocator]`, and [`fenced`] says when it does so. A fault ends the run with
 //! SIGSEGV: `--nocapture` shows what was printed before, a debugger where it was.
 
+#![allow(unreachable_pub, reason = "each test binary compiles this for itself")]
+
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,

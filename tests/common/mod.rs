@@ -2,8 +2,6 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary compiles this for itself and uses a part")]
 #![allow(clippy::unnecessary_box_returns, reason = "arrays of weights are too large for a test thread's stack")]
 
-#[cfg(all(test, unix, target_pointer_width = "64"))]
-pub mod fence;
 pub mod golden;
 pub mod heads;
 pub mod layers;

@@ -54,14 +54,13 @@ fn arithmetic(backend: Backend) -> (usize, bool) {
 }
 
 pub fn assert_pinned(set: Set, found: &[(Backend, Hash)]) {
-    let mut changed = String::new();
+    let mut changed = Vec::new();
     for (backend, hash) in found {
         let (lanes, fused) = arithmetic(*backend);
-        let pinned =
-            PINNED.iter().find(|pinned| (pinned.0, pinned.1) == (lanes, fused)).expect("a row for every backend");
-        if hash.0 != pinned.2[set as usize] {
-            changed += &format!("\n{lanes} lanes, fused: {fused}: {set:?} {:#x} on {backend}", hash.0);
+        let row = PINNED.iter().find(|row| (row.0, row.1) == (lanes, fused)).expect("a row for every backend");
+        if hash.0 != row.2[set as usize] {
+            changed.push(format!("{lanes} lanes, fused: {fused}: {set:?} {:#x} on {backend}", hash.0));
         }
     }
-    assert!(changed.is_empty(), "other bits than those pinned in tests/common/pinned.rs:{changed}");
+    assert!(changed.is_empty(), "other bits than those pinned in tests/common/pinned.rs:\n{}", changed.join("\n"));
 }
