@@ -10,7 +10,7 @@ type Bits = u64;
 impl RowSet {
     pub(crate) const EMPTY: Self = Self(0);
     /// How many rows there can be.
-    pub(crate) const MOST: usize = 8 * size_of::<Bits>();
+    pub(crate) const MOST: usize = Bits::BITS as usize;
 
     #[inline(always)]
     pub(crate) fn insert(&mut self, row: usize) {
