@@ -39,6 +39,6 @@ impl Peer for Burn {
     }
 
     fn y(&self) -> Result<Vec<f32>> {
-        Ok(self.y.to_data().to_vec()?)
+        Ok(self.y.to_data().try_to_vec()?)
     }
 }

@@ -29,7 +29,6 @@ struct ByHand<'a, P: MatMul, const L: usize, const W: usize> {
     y: Box<Aligned<[[f32; W]; L]>>,
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "the peers' loaders have one type")]
 pub(super) fn load<'a, P: MatMul + 'a, const L: usize, const W: usize>(
     layer: &'a Layer<L, W>,
 ) -> Result<Box<dyn Peer + 'a>> {
