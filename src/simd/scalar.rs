@@ -4,8 +4,17 @@
 mod softmax;
 mod tile;
 
+use core::sync::atomic::{Ordering, compiler_fence};
+
 use super::{Kernel, Simd};
 use crate::kernel::{MatMul, RowSet, Softmax, exp};
+
+/// Keeps the compiler from turning a loop into vectors. Those of a Cortex-M55 flush subnormal numbers to zero, whatever
+/// the processor's settings.
+#[inline(always)]
+fn one_at_a_time() {
+    compiler_fence(Ordering::SeqCst); // no instruction
+}
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;

@@ -1,6 +1,6 @@
 //! The softmax on one float at a time: row by row, since there are no reductions to wait for.
 
-use super::Scalar;
+use super::{Scalar, one_at_a_time};
 use crate::kernel::{RowSet, Softmax, exp};
 
 /// See [`Softmax`].
@@ -31,10 +31,12 @@ fn softmax_of_row(row: &mut [f32]) -> bool {
     for x in &mut *row {
         *x = exp::exp(Scalar, *x - max);
         sum += *x;
+        one_at_a_time();
     }
     let scale = 1.0 / sum;
     for x in row {
         *x *= scale;
+        one_at_a_time();
     }
     true
 }

@@ -5,7 +5,7 @@
 //! until they end with the row; those they share with their neighbours are computed twice, to the same bits.
 
 use super::super::tile::{fits, run};
-use super::Scalar;
+use super::{Scalar, one_at_a_time};
 use crate::kernel::MatMul;
 
 /// Columns of a tile.
@@ -126,6 +126,7 @@ unsafe fn add_terms(m: &mut MatMul<'_>, row: usize, from: usize, to: usize) {
             let a = *m.a.data.as_ptr().add(row * m.a.stride + k);
             for col in 0..m.cols {
                 *m.c.data.as_mut_ptr().add(row * m.c.stride + col) += a * *m.b.data.as_ptr().add(k * m.b.stride + col);
+                one_at_a_time();
             }
         }
     }
@@ -143,6 +144,7 @@ unsafe fn relu(m: &mut MatMul<'_>, row: usize, rows: usize) {
             if *c < 0.0 {
                 *c = 0.0;
             }
+            one_at_a_time();
         }
     }
 }
