@@ -11,7 +11,7 @@ pub(crate) use softmax::Softmax;
 
 use core::marker::PhantomData;
 
-use crate::simd::{AnySize, Kernel, Simd, Sizes, matmul, share};
+use crate::simd::{AnySize, Kernel, Simd, Sizes, share};
 use crate::synthesizer::Synthesizer;
 
 /// A matrix in somebody's buffer: row i starts at `data[i * stride]`.
@@ -132,7 +132,7 @@ impl Kernel for MatMul<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        matmul::<S, AnySize>(s, self);
+        s.product::<AnySize>(self);
     }
 }
 
@@ -193,7 +193,7 @@ pub(crate) struct Shared<S>(pub(crate) S);
 impl<S: Simd, T: Synthesizer> Kernels for Inline<S, T> {
     #[inline(always)]
     fn matmul<const COLS: usize>(self, product: MatMul<'_>) {
-        matmul::<S, Whole<T, COLS>>(self.0, product);
+        self.0.product::<Whole<T, COLS>>(product);
     }
 
     #[inline(always)]

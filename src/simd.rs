@@ -20,7 +20,7 @@ mod scalar;
 mod tile;
 
 pub use backend::Backend;
-pub(crate) use tile::{AnySize, Sizes, matmul, share};
+pub(crate) use tile::{AnySize, Sizes, share};
 
 /// The widest vector of any backend of this target, in lanes: what rows of scratch are padded to.
 pub(crate) const MAX_LANES: usize = if cfg!(target_arch = "x86_64") {
@@ -71,7 +71,7 @@ pub(crate) trait Simd: Copy {
     const LANES: usize;
     /// Rows of the register tile that is 1, 2, 3 or 4 vectors wide; 0 where the tile would not fit the registers.
     const TILE_ROWS: [usize; 4];
-    /// Whether every smaller number of rows and vectors has a tile of its own (fast), or only one does (small).
+    /// Whether every smaller number of rows has a tile of its own (fast), or only one does (small).
     const EVERY_TILE: bool;
     /// Whether small layers are worth an instance of their own, with their sizes as constants.
     const SPECIALIZE: bool;
@@ -85,6 +85,12 @@ pub(crate) trait Simd: Copy {
     fn matmul(self, product: MatMul<'_>);
     /// The softmax of a block of rows, as one body that all instances share.
     fn softmax(self, rows: Softmax<'_>) -> RowSet;
+
+    /// The matrix product, by tiles of vectors.
+    #[inline(always)]
+    fn product<Z: Sizes>(self, product: MatMul<'_>) {
+        tile::matmul::<Self, Z>(self, product);
+    }
 
     fn splat(self, x: f32) -> Self::F32;
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;

@@ -46,8 +46,8 @@ pub trait Synthesizer: Sized {
     /// Floats of scratch for the block size that suits this target.
     const SCRATCH: usize = Plan::of::<Self>().default_len(Self::MAX_LEN);
 
-    /// Floats of scratch for blocks of `rows` rows; one is the least. Bigger blocks (up to 64 rows, 128 on x86-64) read the weights
-    /// less often.
+    /// Floats of scratch for blocks of `rows` rows; one is the least. Bigger blocks (up to 64 rows, 128 on x86-64) read
+    /// the weights less often.
     #[must_use]
     fn scratch_len(rows: usize) -> usize {
         Plan::of::<Self>().len(rows)

@@ -6,7 +6,7 @@ mod tile;
 
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use super::{Kernel, Simd};
+use super::{Kernel, Simd, Sizes};
 use crate::kernel::{MatMul, RowSet, Softmax, exp};
 
 /// Keeps the compiler from turning a loop into vectors. Those of a Cortex-M55 flush subnormal numbers to zero, whatever
@@ -21,7 +21,7 @@ pub(crate) struct Scalar;
 
 impl Simd for Scalar {
     const LANES: usize = 1;
-    const TILE_ROWS: [usize; 4] = [4, 0, 0, 4];
+    const TILE_ROWS: [usize; 4] = [0; 4]; // `product` has tiles of its own
     const EVERY_TILE: bool = false;
     const SPECIALIZE: bool = false;
 
@@ -35,6 +35,11 @@ impl Simd for Scalar {
     #[inline(never)]
     fn matmul(self, product: MatMul<'_>) {
         tile::matmul(product);
+    }
+
+    #[inline(always)]
+    fn product<Z: Sizes>(self, product: MatMul<'_>) {
+        self.matmul(product);
     }
 
     #[inline(never)]

@@ -29,7 +29,7 @@ impl Sizes for AnySize {
 
 /// See [`MatMul`]. Does nothing if a matrix is too short for the sizes, which no caller in this crate lets happen.
 #[inline(always)]
-pub(crate) fn matmul<S: Simd, Z: Sizes>(s: S, mut product: MatMul<'_>) {
+pub(super) fn matmul<S: Simd, Z: Sizes>(s: S, mut product: MatMul<'_>) {
     if product.rows == 0 || product.cols == 0 {
         return;
     }
@@ -50,7 +50,7 @@ pub(crate) fn matmul<S: Simd, Z: Sizes>(s: S, mut product: MatMul<'_>) {
     let mut left = m.cols.div_ceil(S::LANES);
     let mut first = 0;
     while left > 0 {
-        let vectors = part::<S>(left, const { widest::<S>() });
+        let vectors = share(left, const { widest::<S>() });
         let cols = Cols { first, last: (first + (vectors - 1) * S::LANES).min(end) };
         // SAFETY: it fits, and the last vector of columns ends with the row at the latest.
         unsafe {
@@ -78,19 +78,7 @@ impl Cols {
     /// Where vector `v` starts.
     #[inline(always)]
     fn at<S: Simd, const V: usize>(self, v: usize) -> usize {
-        if S::LANES == 1 || v + 1 < V { self.first + v * S::LANES } else { self.last }
-    }
-}
-
-/// How many of `left` rows or vectors of columns a tile takes.
-#[inline(always)]
-const fn part<S: Simd>(left: usize, most: usize) -> usize {
-    if S::EVERY_TILE {
-        share(left, most)
-    } else if left >= most {
-        most
-    } else {
-        1
+        if v + 1 < V { self.first + v * S::LANES } else { self.last }
     }
 }
 
@@ -132,7 +120,7 @@ pub(super) fn fits<S: Simd>(m: &MatMul<'_>) -> bool {
 unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &mut MatMul<'_>, cols: Cols) {
     let mut row = 0;
     while row < m.rows {
-        let count = part::<S>(m.rows - row, S::TILE_ROWS[V - 1]);
+        let count = share(m.rows - row, S::TILE_ROWS[V - 1]);
         // SAFETY: as the caller says, and rows row..row + count exist.
         unsafe {
             match count {
@@ -165,8 +153,7 @@ unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &
 /// Whether a product of these sizes has tiles of this many rows at this width.
 const fn has<S: Simd, Z: Sizes>(rows: usize, vectors: usize) -> bool {
     let most = S::TILE_ROWS[vectors - 1];
-    let exists = rows == most || rows == 1 || (S::EVERY_TILE && rows < most);
-    most > 0 && exists && (Z::ROWS == 0 || !S::EVERY_TILE || occurs(rows, Z::ROWS, most))
+    rows <= most && (Z::ROWS == 0 || occurs(rows, Z::ROWS, most))
 }
 
 /// Whether a product of these sizes has tiles of this many vectors of columns. (A call may have fewer columns than the
