@@ -17,6 +17,12 @@
 //!     wave: &'a [f32; L],
 //! }
 //!
+//! impl<'a, const L: usize, const D: usize, const H: usize> Sinusoid<'a, L, D, H> {
+//!     pub const fn new(w1: &'a [[f32; H]; D], wave: &'a [f32; L]) -> Self {
+//!         Self { w1, wave }
+//!     }
+//! }
+//!
 //! impl<const L: usize, const D: usize, const H: usize> Synthesizer for Sinusoid<'_, L, D, H> {
 //!     type Row = [f32; D];
 //!
@@ -45,7 +51,8 @@
 //! `forward`, masks, steps, `attention_weights`, and can be a part of a mixture or the source of a head.
 //!
 //! What keeps it honest comes beside it: a score function in `reference/scores.rs` (float64, with the error its float32
-//! evaluation may have), its golden cases, and a line in the lists that `tests/common` and the fuzz targets run over.
+//! evaluation may have), its golden cases, its weights in `tests/common/variants.rs`, and a line in the lists of
+//! `tests/common/layers.rs` and of `fuzz/src/variants.rs`.
 //!
 //! Rules of the house: a row's scores must not depend on the rows that come with it (each element one chain of
 //! multiply-adds, as the kernels do); only the first `keys` scores are computed; no `unsafe`, no panic, no allocation; no

@@ -44,7 +44,8 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! `SCRATCH` is what suits the target; less is slower, down to `scratch_len(1)`. On a core with tightly coupled memory,
+//! `SCRATCH` is what suits the target; less is slower, down to `Layer::scratch_len(1)`
+//! (a function: for an array, take the last column of the table). On a core with tightly coupled memory,
 //! scratch is what to put there first, then the weights: in a product every number of a block's scratch is read once for
 //! every four columns, and the weights once for every four rows. Alignment to more than a float brings nothing.
 //!
