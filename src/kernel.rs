@@ -103,7 +103,7 @@ pub struct MatMul<'a> {
     pub(crate) relu: bool,
     /// Rows of C are padded to whole vectors, which may be written.
     pub(crate) padded: bool,
-    /// Row r stops after this many terms and r more.
+    /// Row r stops after this many terms and r more. Not together with ReLU: some terms may be added after it.
     pub(crate) staircase: Option<usize>,
     /// Terms that are false here are left out, whatever A and B hold there.
     pub(crate) keep: Option<&'a [bool]>,

@@ -33,6 +33,7 @@ pub(super) fn matmul<S: Simd, Z: Sizes>(s: S, mut product: MatMul<'_>) {
     if product.rows == 0 || product.cols == 0 {
         return;
     }
+    debug_assert!(!product.relu || product.staircase.is_none(), "ReLU before the last terms: {product:?}");
     if !fits::<S>(&product) {
         debug_assert!(false, "a matrix is shorter than its sizes: {product:?}");
         return;

@@ -40,8 +40,8 @@ pub(super) fn matmul(mut product: MatMul<'_>) {
                 steps
             };
             for r in 0..rows {
-                let steps = if m.staircase.is_some() { steps.saturating_add(r).min(m.terms) } else { steps };
-                add_terms(m, row + r, done, steps);
+                // row r of a staircase has r terms more
+                add_terms(m, row + r, done, steps.saturating_add(r).min(m.terms));
             }
             if m.relu {
                 relu(m, row, rows);
