@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::kernel::{Inline, Kernels, Mat, MatMul, MatMut, RowSet, Shared, Softmax, block_rows};
 use crate::options::Options;
-use crate::scratch::Plan;
+use crate::scratch::{Plan, padded};
 use crate::simd::{Kernel, Simd};
 use crate::synthesizer::{Block, Row, Synthesizer};
 
@@ -202,6 +202,7 @@ impl<T: Synthesizer, const M: usize> Pass<'_, T, M> {
 
 impl<T: Synthesizer, const M: usize> Kernel for Pass<'_, T, M> {
     type Output = ();
+    const NARROW: bool = T::MAX_LEN <= 8 && M <= 8 && T::WORK <= padded(1);
 
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {

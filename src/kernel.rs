@@ -186,6 +186,14 @@ impl<T: Synthesizer, const COLS: usize> Sizes for Whole<T, COLS> {
     const COLS: usize = COLS;
 }
 
+/// The sizes of the scores of a whole layer.
+struct Scores<T>(PhantomData<T>);
+
+impl<T: Synthesizer> Sizes for Scores<T> {
+    const ROWS: usize = T::MAX_LEN;
+    const COLS: usize = T::MAX_LEN;
+}
+
 /// Kernels that all layers share, with their sizes as arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<S>(pub(crate) S);
@@ -193,12 +201,13 @@ pub(crate) struct Shared<S>(pub(crate) S);
 impl<S: Simd, T: Synthesizer> Kernels for Inline<S, T> {
     #[inline(always)]
     fn matmul<const COLS: usize>(self, product: MatMul<'_>) {
+        core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
         self.0.product::<Whole<T, COLS>>(product);
     }
 
     #[inline(always)]
     fn softmax(self, rows: Softmax<'_>) -> RowSet {
-        rows.run(self.0)
+        self.0.softmax_of::<Scores<T>>(rows)
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) const MAX_LANES: usize = if cfg!(target_arch = "x86_64") {
 /// Something to compute, given a backend.
 pub(crate) trait Kernel {
     type Output;
+    /// Whether no row is wider than eight lanes: wider vectors would have nothing to hold, and the bits are the same.
+    const NARROW: bool = false;
 
     fn run<S: Simd>(self, s: S) -> Self::Output;
 }
@@ -85,6 +87,12 @@ pub(crate) trait Simd: Copy {
     fn matmul(self, product: MatMul<'_>);
     /// The softmax of a block of rows, as one body that all instances share.
     fn softmax(self, rows: Softmax<'_>) -> RowSet;
+
+    /// The softmax of rows of `Z::COLS` scores at most.
+    #[inline(always)]
+    fn softmax_of<Z: Sizes>(self, rows: Softmax<'_>) -> RowSet {
+        rows.run(self)
+    }
 
     /// The matrix product, by tiles of vectors.
     #[inline(always)]

@@ -3,8 +3,11 @@
 #[allow(clippy::wildcard_imports)] // intrinsics carry their own prefix
 use core::arch::x86_64::*;
 
-use super::{Kernel, Simd};
+use super::avx512::Avx512;
+use super::{Kernel, Simd, Sizes};
 use crate::kernel::{MatMul, RowSet, Softmax, exp};
+
+mod pairs;
 
 cpufeatures::new!(features, "avx2", "fma");
 
@@ -16,6 +19,12 @@ impl Avx2 {
     #[inline(always)]
     pub(crate) fn detect() -> Option<Self> {
         features::get().then_some(Self(()))
+    }
+
+    /// AVX-512F comes with AVX2 and FMA.
+    #[inline(always)]
+    pub(super) fn with(_: Avx512) -> Self {
+        Self(())
     }
 
     /// Lanes below `n` have all bits set.
@@ -56,6 +65,11 @@ impl Simd for Avx2 {
 
     fn softmax(self, rows: Softmax<'_>) -> RowSet {
         self.enter(rows)
+    }
+
+    #[inline(always)]
+    fn softmax_of<Z: Sizes>(self, rows: Softmax<'_>) -> RowSet {
+        if const { Z::COLS <= 4 } { pairs::softmax(self, rows) } else { rows.run(self) }
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 #[allow(clippy::wildcard_imports)] // intrinsics carry their own prefix
 use core::arch::x86_64::*;
 
+use super::avx2::Avx2;
 use super::{Kernel, Simd};
 use crate::kernel::{MatMul, RowSet, Softmax, exp};
 
@@ -43,6 +44,9 @@ impl Simd for Avx512 {
         #[inline(never)]
         fn enabled<K: Kernel>(s: Avx512, kernel: K) -> K::Output {
             kernel.run(s)
+        }
+        if const { K::NARROW } {
+            return Avx2::with(self).enter(kernel);
         }
         // SAFETY: the token proves the features.
         unsafe { enabled(self, kernel) }
