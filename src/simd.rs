@@ -15,11 +15,13 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod backend;
+mod group;
 mod portable;
 mod scalar;
 mod tile;
 
 pub use backend::Backend;
+pub(crate) use group::Group;
 pub(crate) use tile::{AnySize, Sizes, share};
 
 /// The widest vector of any backend of this target, in lanes: what rows of scratch are padded to.

@@ -3,12 +3,12 @@
 //! The row's maximum is subtracted first, so nothing overflows whatever the scores' size; the exponentials are
 //! normalized here and not after the product with V, so that Y stays inside V's range. One division a row.
 //!
-//! A block goes through in three passes over all its rows: maxima, exponentials with their sums, and the scaling. Row by
-//! row each pass would wait for the reduction before it, longer than a processor can look ahead.
+//! Rows go four at a time, vector by vector side by side, and what the four still wait for (their maxima, their sums) is
+//! given time by the work on the four before them.
 
 use super::exp::exp;
 use super::{MatMut, RowSet};
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Group, Kernel, Simd};
 
 /// Rows of scores to normalize. Rows are padded to whole vectors, and the padding is overwritten.
 pub struct Softmax<'a> {
@@ -34,6 +34,85 @@ impl Softmax<'_> {
         let (start, padded) = (r * self.scores.stride, self.keys(r).next_multiple_of(lanes));
         self.scores.data.get_mut(start..start + padded).unwrap_or(&mut [])
     }
+
+    /// Rows r..r + R, each as many vectors as the last of them has.
+    #[inline(always)]
+    fn group<S: Simd, const R: usize>(&mut self, r: usize) -> Option<Group<'_, R>> {
+        let vectors = self.keys(r + R - 1).div_ceil(S::LANES);
+        let data = self.scores.data.get_mut(r * self.scores.stride..)?;
+        Group::new::<S>(data, self.scores.stride, vectors)
+    }
+
+    /// The largest score of each of R rows; the padding becomes -inf, whose weight is 0.
+    #[inline(always)]
+    fn maxima<S: Simd, const R: usize>(&mut self, s: S, r: usize) -> [f32; 4] {
+        let lowest = s.splat(f32::NEG_INFINITY);
+        let mut max = [lowest; 4];
+        let mut keys = [0; R];
+        for i in 0..R {
+            keys[i] = self.keys(r + i);
+        }
+        let Some(mut group) = self.group::<S, R>(r) else { return [0.0; 4] };
+        for i in 0..R {
+            for v in keys[i] / S::LANES..group.vectors() {
+                let used = keys[i].saturating_sub(v * S::LANES);
+                let padded = s.first_or(group.load(s, i, v), used, lowest);
+                group.store(s, i, v, padded);
+            }
+        }
+        for v in 0..group.vectors() {
+            for i in 0..R {
+                max[i] = s.max(max[i], group.load(s, i, v));
+            }
+        }
+        s.reduce_max(max)
+    }
+
+    /// The scores of R rows become exponentials; the inverses of their sums.
+    #[inline(always)]
+    fn exponentials<S: Simd, const R: usize>(&mut self, s: S, r: usize, max: [f32; 4]) -> [f32; 4] {
+        let mut sum = [s.splat(0.0); 4];
+        if let Some(mut group) = self.group::<S, R>(r) {
+            for v in 0..group.vectors() {
+                for i in 0..R {
+                    let e = exp(s, s.sub(group.load(s, i, v), s.splat(max[i])));
+                    sum[i] = s.add(sum[i], e);
+                    group.store(s, i, v, e);
+                }
+            }
+        }
+        let mut inverse = s.reduce_add(sum);
+        for sum in &mut inverse {
+            *sum = 1.0 / *sum;
+        }
+        inverse
+    }
+
+    /// The exponentials of R rows become weights.
+    #[inline(always)]
+    fn normalize<S: Simd, const R: usize>(&mut self, s: S, r: usize, inverse: [f32; 4]) {
+        if let Some(mut group) = self.group::<S, R>(r) {
+            for v in 0..group.vectors() {
+                for i in 0..R {
+                    let weight = s.mul(group.load(s, i, v), s.splat(inverse[i]));
+                    group.store(s, i, v, weight);
+                }
+            }
+        }
+    }
+
+    /// Of R rows those that have no key, given their maxima.
+    #[inline(always)]
+    fn find_without_key<const R: usize>(&mut self, found: &mut RowSet, r: usize, max: [f32; 4]) {
+        // the maximum of a row that holds a NaN may be anything, this included
+        if max.iter().take(R).any(|max| *max == f32::NEG_INFINITY) {
+            for r in r..r + R {
+                if all_lowest(self.row(r, 1)) {
+                    found.insert(r);
+                }
+            }
+        }
+    }
 }
 
 impl Kernel for Softmax<'_> {
@@ -43,60 +122,25 @@ impl Kernel for Softmax<'_> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) -> RowSet {
         let rows = self.rows.min(RowSet::MOST);
-        let lowest = s.splat(f32::NEG_INFINITY);
         let mut without_key = RowSet::EMPTY;
-        // of each row its maximum, then the inverse of its sum; reduced four rows at a time
+        let fours = rows / 4 * 4;
+        // of each row its maximum, then the inverse of its sum
         let mut of_row = [[0.0; 4]; RowSet::MOST / 4];
-
-        for (four, of_row) in of_row.iter_mut().enumerate().take(rows.div_ceil(4)) {
-            let mut max = [lowest; 4];
-            for (i, max) in max.iter_mut().enumerate().take(rows - 4 * four) {
-                let keys = self.keys(4 * four + i);
-                let row = self.row(4 * four + i, S::LANES);
-                // the padding becomes -inf, whose weight is 0
-                let tail = keys % S::LANES;
-                if tail != 0
-                    && let Some(last) = row.get_mut(keys - tail..)
-                {
-                    s.store(last, s.first_or(s.load(last), tail, lowest));
-                }
-                for v in row.chunks_exact(S::LANES) {
-                    *max = s.max(*max, s.load(v));
-                }
-            }
-            *of_row = s.reduce_max(max);
-            // the maximum of a row that holds a NaN may be anything, this included
-            if of_row.contains(&f32::NEG_INFINITY) {
-                for r in (4 * four..rows).take(4) {
-                    if all_lowest(self.row(r, S::LANES)) {
-                        without_key.insert(r);
-                    }
-                }
-            }
+        for (four, of_row) in of_row.iter_mut().enumerate().take(fours / 4) {
+            *of_row = self.maxima::<S, 4>(s, 4 * four);
+            self.find_without_key::<4>(&mut without_key, 4 * four, *of_row);
         }
-
-        for (four, of_row) in of_row.iter_mut().enumerate().take(rows.div_ceil(4)) {
-            let mut sum = [s.splat(0.0); 4];
-            for (i, sum) in sum.iter_mut().enumerate().take(rows - 4 * four) {
-                let max = s.splat(of_row[i]);
-                for v in self.row(4 * four + i, S::LANES).chunks_exact_mut(S::LANES) {
-                    let e = exp(s, s.sub(s.load(v), max));
-                    *sum = s.add(*sum, e);
-                    s.store(v, e);
-                }
-            }
-            let sum = s.reduce_add(sum);
-            for i in 0..4 {
-                of_row[i] = 1.0 / sum[i];
-            }
+        for (four, of_row) in of_row.iter_mut().enumerate().take(fours / 4) {
+            *of_row = self.exponentials::<S, 4>(s, 4 * four, *of_row);
         }
-
-        for r in 0..rows {
-            let scale = s.splat(of_row[r / 4][r % 4]);
-            for v in self.row(r, S::LANES).chunks_exact_mut(S::LANES) {
-                let e = s.load(v);
-                s.store(v, s.mul(e, scale));
-            }
+        for (four, of_row) in of_row.iter().enumerate().take(fours / 4) {
+            self.normalize::<S, 4>(s, 4 * four, *of_row);
+        }
+        for r in fours..rows {
+            let max = self.maxima::<S, 1>(s, r);
+            self.find_without_key::<1>(&mut without_key, r, max);
+            let inverse = self.exponentials::<S, 1>(s, r, max);
+            self.normalize::<S, 1>(s, r, inverse);
         }
         if !without_key.is_empty() {
             for r in (0..rows).filter(|r| without_key.contains(*r)) {

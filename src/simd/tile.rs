@@ -204,16 +204,23 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
     let b = m.b.data.as_ptr();
     let b_stride = m.b.stride;
 
+    let steps = match m.staircase {
+        Some(first) => first.saturating_add(row).min(m.terms),
+        None => m.terms,
+    };
+    // before there are sums: a call would put them all on the stack
+    let (mut start, mut end) = match m.keep {
+        Some(keep) => run(keep, 0, steps),
+        None => (0, steps),
+    };
+
     let mut sums = [[s.splat(0.0); V]; R];
     if let Some(bias) = m.bias {
         // SAFETY: the bias is as long as a row of C.
         sums = [unsafe { vectors::<S, V, NARROW>(s, bias.as_ptr(), cols, width) }; R];
     }
 
-    let steps = m.staircase.map_or(m.terms, |first| first.saturating_add(row).min(m.terms));
-    let mut k = 0;
-    while k < steps {
-        let (start, end) = m.keep.map_or((k, steps), |keep| run(keep, k, steps));
+    loop {
         for k in start..end {
             // SAFETY: k < m.terms, so the row of B exists and the vectors of `cols` lie in it.
             let b = unsafe { vectors::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
@@ -225,7 +232,10 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
                 }
             }
         }
-        k = end;
+        if end >= steps {
+            break;
+        }
+        (start, end) = next_run(m.keep, end, steps);
     }
 
     let zero = s.splat(0.0);
@@ -319,6 +329,16 @@ unsafe fn write<S: Simd, const V: usize, const NARROW: bool>(
             let to = row.add(cols.at::<S, V>(v));
             if NARROW && !padded { s.store_first_to(to, width, vectors[v]) } else { s.store_to(to, vectors[v]) }
         }
+    }
+}
+
+/// The same after the first.
+#[cold]
+#[inline(never)]
+fn next_run(keep: Option<&[bool]>, from: usize, steps: usize) -> (usize, usize) {
+    match keep {
+        Some(keep) => run(keep, from, steps),
+        None => (steps, steps),
     }
 }
 
