@@ -8,7 +8,7 @@
 #![allow(unsafe_code)] // the only module that may: intrinsics and unchecked loads live below it
 
 use crate::error::Error;
-use crate::kernel::{MatMul, RowSet, Softmax};
+use crate::kernel::{MatMul, RowSet, Softmax, exp};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -112,9 +112,15 @@ pub(crate) trait Simd: Copy {
     fn max(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// The first `n` lanes of `v`, and `fill` in the others.
     fn first_or(self, v: Self::F32, n: usize, fill: Self::F32) -> Self::F32;
+    /// What [`exp`](mod@crate::kernel::exp) computes with where it is asked for exp(x): x, but not below
+    /// [`ZERO`](crate::kernel::exp::ZERO) unless [`scale`](Self::scale) selects.
+    #[inline(always)]
+    fn exp_argument(self, x: Self::F32) -> Self::F32 {
+        self.max(self.splat(exp::ZERO), x)
+    }
     /// `p 2^n`, rounded once where it is subnormal, for the integer n + [`BIAS`](crate::kernel::exp::BIAS) in the low
-    /// bits of `biased`; 0 in the lanes where `x < lowest`.
-    fn scale(self, p: Self::F32, biased: Self::F32, x: Self::F32, lowest: Self::F32) -> Self::F32;
+    /// bits of `biased`; 0 in the lanes where x is below [`LOWEST`](crate::kernel::exp::LOWEST).
+    fn scale(self, p: Self::F32, biased: Self::F32, x: Self::F32) -> Self::F32;
     /// The largest lane of each of four vectors. Four at once, since what they share halves the shuffles.
     fn reduce_max(self, v: [Self::F32; 4]) -> [f32; 4];
     /// The sum of the lanes of each of four vectors, the same for a vector whatever its place and company.

@@ -10,8 +10,8 @@
 //!
 //! Error, over every float32 from -104 to 0: below 1 unit in the last place with a fused multiply-add, below 2 without,
 //! plus one step of the subnormal numbers where the result is one. Below -104 the result is exactly 0, as it is for
-//! -inf, and comes from a selection: computing it would underflow, which costs a hundred cycles and more on many
-//! processors, once for every masked key and every padded column. NaN gives NaN.
+//! -inf, and comes from a selection, or from raising x to where 2^(n + 24) is 0: computing it would underflow, which costs
+//! a hundred cycles and more on many processors, once for every masked key and every padded column. NaN gives NaN.
 
 use crate::simd::Simd;
 
@@ -23,22 +23,41 @@ pub(crate) const MAGIC: f32 = 12_582_912.0 + BIAS as f32;
 pub(crate) const UNBIAS: f32 = 1.0 / 16_777_216.0;
 
 /// exp(-104) is below half the least subnormal number, so it is 0 like all that lie lower.
-const LOWEST: f32 = -104.0;
+pub(crate) const LOWEST: f32 = -104.0;
+/// Where n is -BIAS: shifted, the sum's low bits are 0.0.
+pub(crate) const ZERO: f32 = -104.75;
 /// The upper nine bits of ln 2: n times this is exact.
 const LN_2_HIGH: f32 = 355.0 / 512.0;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
+/// The exponentials of R vectors, step by step beside each other: one waits for another at every step.
+#[inline(always)]
+pub(crate) fn exp_each<S: Simd, const R: usize>(s: S, x: [S::F32; R]) -> [S::F32; R] {
+    let (mut biased, mut r, mut p) = (x, x, [s.splat(POLYNOMIAL[0]); R]);
+    for i in 0..R {
+        r[i] = s.exp_argument(x[i]);
+        biased[i] = s.mul_add(r[i], s.splat(core::f32::consts::LOG2_E), s.splat(MAGIC));
+    }
+    for i in 0..R {
+        let n = s.sub(biased[i], s.splat(MAGIC));
+        r[i] = s.mul_add(n, s.splat(-LN_2_HIGH), r[i]);
+        r[i] = s.mul_add(n, s.splat(-LN_2_LOW), r[i]);
+    }
+    for c in &POLYNOMIAL[1..] {
+        for i in 0..R {
+            p[i] = s.mul_add(p[i], r[i], s.splat(*c));
+        }
+    }
+    for i in 0..R {
+        p[i] = s.scale(p[i], biased[i], x[i]);
+    }
+    p
+}
+
 #[inline(always)]
 pub(crate) fn exp<S: Simd>(s: S, x: S::F32) -> S::F32 {
-    let biased = s.mul_add(x, s.splat(core::f32::consts::LOG2_E), s.splat(MAGIC));
-    let n = s.sub(biased, s.splat(MAGIC));
-    let r = s.mul_add(n, s.splat(-LN_2_HIGH), x);
-    let r = s.mul_add(n, s.splat(-LN_2_LOW), r);
-    let mut p = s.splat(POLYNOMIAL[0]);
-    for c in &POLYNOMIAL[1..] {
-        p = s.mul_add(p, r, s.splat(*c));
-    }
-    s.scale(p, biased, x, s.splat(LOWEST))
+    let [e] = exp_each(s, [x]);
+    e
 }
 
 /// 1 + r + r^2 q(r), highest degree first; q fitted with weights r^2 / exp(r) (Lawson's iteration), then rounded.

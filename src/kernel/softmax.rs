@@ -6,7 +6,7 @@
 //! Rows go four at a time, vector by vector side by side, and what the four still wait for (their maxima, their sums) is
 //! given time by the work on the four before them.
 
-use super::exp::exp;
+use super::exp::exp_each;
 use super::{MatMut, RowSet};
 use crate::simd::{Group, Kernel, Simd};
 
@@ -74,10 +74,14 @@ impl Softmax<'_> {
         let mut sum = [s.splat(0.0); 4];
         if let Some(mut group) = self.group::<S, R>(r) {
             for v in 0..group.vectors() {
+                let mut x = [s.splat(0.0); R];
                 for i in 0..R {
-                    let e = exp(s, s.sub(group.load(s, i, v), s.splat(max[i])));
-                    sum[i] = s.add(sum[i], e);
-                    group.store(s, i, v, e);
+                    x[i] = s.sub(group.load(s, i, v), s.splat(max[i]));
+                }
+                let e = exp_each(s, x);
+                for i in 0..R {
+                    sum[i] = s.add(sum[i], e[i]);
+                    group.store(s, i, v, e[i]);
                 }
             }
         }

@@ -115,12 +115,10 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn scale(self, p: __m256, biased: __m256, x: __m256, lowest: __m256) -> __m256 {
+    fn scale(self, p: __m256, biased: __m256, _: __m256) -> __m256 {
         // SAFETY: the token proves AVX2.
         let power = unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(biased))) };
-        let scaled = self.mul(self.mul(p, power), self.splat(exp::UNBIAS));
-        // SAFETY: the token proves AVX.
-        unsafe { _mm256_and_ps(scaled, _mm256_cmp_ps::<_CMP_NLT_UQ>(x, lowest)) }
+        self.mul(self.mul(p, power), self.splat(exp::UNBIAS))
     }
 
     #[inline(always)]

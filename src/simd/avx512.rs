@@ -103,11 +103,16 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn scale(self, p: __m512, biased: __m512, x: __m512, lowest: __m512) -> __m512 {
+    fn exp_argument(self, x: __m512) -> __m512 {
+        x
+    }
+
+    #[inline(always)]
+    fn scale(self, p: __m512, biased: __m512, x: __m512) -> __m512 {
         // SAFETY: the token proves AVX-512F.
         unsafe {
             let n = _mm512_sub_ps(biased, _mm512_set1_ps(exp::MAGIC));
-            _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, lowest), p, n)
+            _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, self.splat(exp::LOWEST)), p, n)
         }
     }
 

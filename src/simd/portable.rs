@@ -92,10 +92,10 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn scale(self, p: f32x4, biased: f32x4, x: f32x4, lowest: f32x4) -> f32x4 {
+    fn scale(self, p: f32x4, biased: f32x4, _: f32x4) -> f32x4 {
         // SAFETY: both are 128 bits of plain data.
         let power: f32x4 = unsafe { transmute(transmute::<f32x4, u32x4>(biased) << 23) };
-        x.simd_lt(lowest).select(f32x4::splat(0.0), p * power * f32x4::splat(exp::UNBIAS))
+        p * power * f32x4::splat(exp::UNBIAS)
     }
 
     #[inline(always)]

@@ -83,8 +83,13 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    fn scale(self, p: f32, biased: f32, x: f32, lowest: f32) -> f32 {
-        if x < lowest {
+    fn exp_argument(self, x: f32) -> f32 {
+        x
+    }
+
+    #[inline(always)]
+    fn scale(self, p: f32, biased: f32, x: f32) -> f32 {
+        if x < exp::LOWEST {
             return 0.0;
         }
         p * f32::from_bits(biased.to_bits() << 23) * exp::UNBIAS
