@@ -10,6 +10,7 @@ pub(crate) use row_set::RowSet;
 pub(crate) use softmax::Softmax;
 
 use core::marker::PhantomData;
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use crate::simd::{AnySize, Kernel, Simd, Sizes, share};
 use crate::synthesizer::Synthesizer;
@@ -201,7 +202,9 @@ pub(crate) struct Shared<S>(pub(crate) S);
 impl<S: Simd, T: Synthesizer> Kernels for Inline<S, T> {
     #[inline(always)]
     fn matmul<const COLS: usize>(self, product: MatMul<'_>) {
-        core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+        // A is read from where the step before has stored it: loads broadcast an element for nothing, while the compiler,
+        // knowing it still in a register, would shuffle for every one of them. (The fence is no instruction.)
+        compiler_fence(Ordering::SeqCst);
         self.0.product::<Whole<T, COLS>>(product);
     }
 

@@ -36,7 +36,7 @@ pub(crate) const MAX_LANES: usize = if cfg!(target_arch = "x86_64") {
 /// Something to compute, given a backend.
 pub(crate) trait Kernel {
     type Output;
-    /// Whether no row is wider than eight lanes: wider vectors would have nothing to hold, and the bits are the same.
+    /// Whether the rows are so narrow that vectors of eight lanes hold all that wider ones would. The bits are the same.
     const NARROW: bool = false;
 
     fn run<S: Simd>(self, s: S) -> Self::Output;

@@ -3,8 +3,9 @@
 //! The row's maximum is subtracted first, so nothing overflows whatever the scores' size; the exponentials are
 //! normalized here and not after the product with V, so that Y stays inside V's range. One division a row.
 //!
-//! Rows go four at a time, vector by vector side by side, and what the four still wait for (their maxima, their sums) is
-//! given time by the work on the four before them.
+//! A block goes through in three passes over all its rows: maxima, exponentials with their sums, and the scaling. Row by
+//! row each pass would wait for the reduction before it, longer than a processor can look ahead. In each pass four rows
+//! go side by side, vector by vector: their chains of operations do not wait for each other.
 
 use super::exp::exp_each;
 use super::{MatMut, RowSet};

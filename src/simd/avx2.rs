@@ -21,7 +21,7 @@ impl Avx2 {
         features::get().then_some(Self(()))
     }
 
-    /// AVX-512F comes with AVX2 and FMA.
+    /// AVX-512's token proves AVX2 and FMA too.
     #[inline(always)]
     pub(super) fn with(_: Avx512) -> Self {
         Self(())
@@ -69,7 +69,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn softmax_of<Z: Sizes>(self, rows: Softmax<'_>) -> RowSet {
-        if const { Z::COLS <= 4 } { pairs::softmax(self, rows) } else { rows.run(self) }
+        if const { Z::COLS <= 4 } { self.softmax_of_pairs(rows) } else { rows.run(self) }
     }
 
     #[inline(always)]
