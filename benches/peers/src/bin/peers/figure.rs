@@ -7,9 +7,23 @@ use crate::table::{THIS_CRATE, names};
 
 const FONT: (&str, u32) = ("sans-serif", 15);
 
+/// All of them dark enough for thin lines on white.
+const COLORS: [RGBColor; 10] = [
+    RGBColor(148, 103, 189),
+    RGBColor(31, 119, 180),
+    RGBColor(214, 39, 40),
+    RGBColor(44, 160, 44),
+    RGBColor(255, 127, 14),
+    RGBColor(23, 170, 190),
+    RGBColor(227, 119, 194),
+    RGBColor(140, 86, 75),
+    RGBColor(140, 140, 30),
+    RGBColor(110, 110, 110),
+];
+
 /// Median time against L, both axes logarithmic, a line for each peer.
 pub fn write(path: &str, lengths: &[Size]) -> Result<(), Box<dyn Error>> {
-    let microseconds = lengths.iter().flat_map(|size| &size.times).map(|time| 1e6 * time.median);
+    let microseconds = lengths.iter().flat_map(|size| &size.times).map(|time| 1e6 * time.median());
     let (least, most) = microseconds.fold((f64::MAX, 0.0), |(least, most), us| (us.min(least), us.max(most)));
     let [shortest, longest] = [&lengths[0], &lengths[lengths.len() - 1]].map(|size| size.l as f64);
 
@@ -28,10 +42,10 @@ pub fn write(path: &str, lengths: &[Size]) -> Result<(), Box<dyn Error>> {
         .axis_desc_style(FONT)
         .draw()?;
     for (i, peer) in names(lengths).into_iter().enumerate() {
-        let style = if peer == THIS_CRATE { BLACK.stroke_width(4) } else { Palette99::pick(i).stroke_width(2) };
+        let style = if peer == THIS_CRATE { BLACK.stroke_width(4) } else { COLORS[i % COLORS.len()].stroke_width(2) };
         let points = lengths.iter().filter_map(|size| {
             let time = size.times.iter().find(|time| time.name == peer)?;
-            Some((size.l as f64, 1e6 * time.median))
+            Some((size.l as f64, 1e6 * time.median()))
         });
         chart
             .draw_series(LineSeries::new(points, style))?

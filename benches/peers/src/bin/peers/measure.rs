@@ -4,7 +4,7 @@ use synthesizer_attention::reference::{Answer, Mask, Matrix, attend, dense_score
 use synthesizer_attention_peers::{Layer, Peer, Result, all};
 
 /// Every peer is timed once a round, so that whatever else the machine does meets all of them alike.
-pub const ROUNDS: usize = 21;
+pub const ROUNDS: usize = 51;
 
 /// How long a peer is called in one round, at least; at most twice that, or one call.
 const BATCH: Duration = Duration::from_millis(2);
@@ -20,11 +20,31 @@ pub struct Size {
     pub times: Vec<Time>,
 }
 
-/// Seconds a call.
+/// One peer's times at one size.
 pub struct Time {
     pub name: &'static str,
-    pub best: f64,
-    pub median: f64,
+    /// Seconds a call, round by round.
+    seconds: Vec<f64>,
+}
+
+impl Time {
+    pub fn best(&self) -> f64 {
+        self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    pub fn median(&self) -> f64 {
+        median(self.seconds.clone())
+    }
+
+    /// How many times as long as `other` it takes: the median over the rounds, whose two times saw the same machine.
+    pub fn median_ratio(&self, other: &Self) -> f64 {
+        median(self.seconds.iter().zip(&other.seconds).map(|(ours, other)| ours / other).collect())
+    }
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
 }
 
 /// Checks and times all peers with D = H = M = W.
@@ -76,9 +96,8 @@ impl<'a> Run<'a> {
         self.seconds.push(seconds(self.peer.as_mut(), self.calls) / f64::from(self.calls));
     }
 
-    fn time(mut self) -> Time {
-        self.seconds.sort_by(f64::total_cmp);
-        Time { name: self.name, best: self.seconds[0], median: self.seconds[ROUNDS / 2] }
+    fn time(self) -> Time {
+        Time { name: self.name, seconds: self.seconds }
     }
 }
 
