@@ -31,6 +31,7 @@ pub fn write(path: &str, lengths: &[Size]) -> Result<(), Box<dyn Error>> {
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .margin(15)
+        .margin_right(30)
         .x_label_area_size(50)
         .y_label_area_size(70)
         .build_cartesian_2d((shortest..longest).log_scale().base(2.0), (least / 1.5..most * 1.5).log_scale())?;
@@ -38,6 +39,8 @@ pub fn write(path: &str, lengths: &[Size]) -> Result<(), Box<dyn Error>> {
         .configure_mesh()
         .x_desc(format!("L, rows of X and V (D = H = M = {})", lengths[0].d))
         .y_desc("microseconds a call, median")
+        .x_label_formatter(&ToString::to_string)
+        .y_label_formatter(&ToString::to_string)
         .label_style(FONT)
         .axis_desc_style(FONT)
         .draw()?;
