@@ -80,6 +80,9 @@ pub(crate) trait Simd: Copy {
     /// Whether small layers are worth an instance of their own, with their sizes as constants.
     const SPECIALIZE: bool;
 
+    /// Whether large products fetch what they read next.
+    const FETCHES_AHEAD: bool = false;
+
     type F32: Copy;
 
     /// Runs `kernel` with this backend's target features enabled.
@@ -142,6 +145,10 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `n` floats must be writable at `to`.
     unsafe fn store_first_to(self, to: *mut f32, n: usize, v: Self::F32);
+
+    /// Has what is at `at`, which need not be anything, brought into the core's own cache.
+    #[inline(always)]
+    fn prefetch(self, _at: *const f32) {}
 
     /// A vector from the start of `from`; lanes it does not reach are zero.
     #[inline(always)]

@@ -35,6 +35,7 @@ impl Simd for Avx512 {
     const TILE_ROWS: [usize; 4] = [16, 12, 8, 6];
     const EVERY_TILE: bool = true;
     const SPECIALIZE: bool = true;
+    const FETCHES_AHEAD: bool = true;
 
     type F32 = __m512;
 
@@ -152,6 +153,12 @@ impl Simd for Avx512 {
             let pairs = _mm512_add_ps(quarters, _mm512_permute_ps::<0b01_00_11_10>(quarters));
             first_of_quarters(_mm512_add_ps(pairs, _mm512_permute_ps::<0b10_11_00_01>(pairs)))
         }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, at: *const f32) {
+        // SAFETY: a hint, which reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
 
     #[inline(always)]

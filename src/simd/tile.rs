@@ -119,28 +119,29 @@ pub(super) fn fits<S: Simd>(m: &MatMul<'_>) -> bool {
 /// `fits`, and the last of the V vectors at `cols` ends with the row at the latest, or NARROW and `cols` is 0.
 #[inline(always)]
 unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &mut MatMul<'_>, cols: Cols) {
+    let mut ahead = Ahead::new::<S, V>(m, cols);
     let mut row = 0;
     while row < m.rows {
         let count = share(m.rows - row, S::TILE_ROWS[V - 1]);
         // SAFETY: as the caller says, and rows row..row + count exist.
         unsafe {
             match count {
-                16 if const { has::<S, Z>(16, V) } => tile::<S, 16, V, NARROW>(s, m, row, cols),
-                15 if const { has::<S, Z>(15, V) } => tile::<S, 15, V, NARROW>(s, m, row, cols),
-                14 if const { has::<S, Z>(14, V) } => tile::<S, 14, V, NARROW>(s, m, row, cols),
-                13 if const { has::<S, Z>(13, V) } => tile::<S, 13, V, NARROW>(s, m, row, cols),
-                12 if const { has::<S, Z>(12, V) } => tile::<S, 12, V, NARROW>(s, m, row, cols),
-                11 if const { has::<S, Z>(11, V) } => tile::<S, 11, V, NARROW>(s, m, row, cols),
-                10 if const { has::<S, Z>(10, V) } => tile::<S, 10, V, NARROW>(s, m, row, cols),
-                9 if const { has::<S, Z>(9, V) } => tile::<S, 9, V, NARROW>(s, m, row, cols),
-                8 if const { has::<S, Z>(8, V) } => tile::<S, 8, V, NARROW>(s, m, row, cols),
-                7 if const { has::<S, Z>(7, V) } => tile::<S, 7, V, NARROW>(s, m, row, cols),
-                6 if const { has::<S, Z>(6, V) } => tile::<S, 6, V, NARROW>(s, m, row, cols),
-                5 if const { has::<S, Z>(5, V) } => tile::<S, 5, V, NARROW>(s, m, row, cols),
-                4 if const { has::<S, Z>(4, V) } => tile::<S, 4, V, NARROW>(s, m, row, cols),
-                3 if const { has::<S, Z>(3, V) } => tile::<S, 3, V, NARROW>(s, m, row, cols),
-                2 if const { has::<S, Z>(2, V) } => tile::<S, 2, V, NARROW>(s, m, row, cols),
-                _ if const { has::<S, Z>(1, V) } => tile::<S, 1, V, NARROW>(s, m, row, cols),
+                16 if const { has::<S, Z>(16, V) } => tile::<S, 16, V, NARROW>(s, m, row, cols, &mut ahead),
+                15 if const { has::<S, Z>(15, V) } => tile::<S, 15, V, NARROW>(s, m, row, cols, &mut ahead),
+                14 if const { has::<S, Z>(14, V) } => tile::<S, 14, V, NARROW>(s, m, row, cols, &mut ahead),
+                13 if const { has::<S, Z>(13, V) } => tile::<S, 13, V, NARROW>(s, m, row, cols, &mut ahead),
+                12 if const { has::<S, Z>(12, V) } => tile::<S, 12, V, NARROW>(s, m, row, cols, &mut ahead),
+                11 if const { has::<S, Z>(11, V) } => tile::<S, 11, V, NARROW>(s, m, row, cols, &mut ahead),
+                10 if const { has::<S, Z>(10, V) } => tile::<S, 10, V, NARROW>(s, m, row, cols, &mut ahead),
+                9 if const { has::<S, Z>(9, V) } => tile::<S, 9, V, NARROW>(s, m, row, cols, &mut ahead),
+                8 if const { has::<S, Z>(8, V) } => tile::<S, 8, V, NARROW>(s, m, row, cols, &mut ahead),
+                7 if const { has::<S, Z>(7, V) } => tile::<S, 7, V, NARROW>(s, m, row, cols, &mut ahead),
+                6 if const { has::<S, Z>(6, V) } => tile::<S, 6, V, NARROW>(s, m, row, cols, &mut ahead),
+                5 if const { has::<S, Z>(5, V) } => tile::<S, 5, V, NARROW>(s, m, row, cols, &mut ahead),
+                4 if const { has::<S, Z>(4, V) } => tile::<S, 4, V, NARROW>(s, m, row, cols, &mut ahead),
+                3 if const { has::<S, Z>(3, V) } => tile::<S, 3, V, NARROW>(s, m, row, cols, &mut ahead),
+                2 if const { has::<S, Z>(2, V) } => tile::<S, 2, V, NARROW>(s, m, row, cols, &mut ahead),
+                _ if const { has::<S, Z>(1, V) } => tile::<S, 1, V, NARROW>(s, m, row, cols, &mut ahead),
                 _ => return,
             }
             if let Some(first) = m.staircase {
@@ -185,6 +186,45 @@ const fn occurs(part: usize, all: usize, most: usize) -> bool {
     false
 }
 
+/// The next columns' rows of B, fetched a row at a time while these columns' tiles run: B may be larger than the core's
+/// own cache, and its rows are too far apart for the processor to foresee.
+struct Ahead {
+    next: *const f32,
+    stride: usize,
+    /// Rows still to fetch.
+    rows: usize,
+}
+
+impl Ahead {
+    /// Floats of B from which on it pays.
+    const LEAST: usize = 64 * 1024;
+    /// Terms between two rows: often enough for the tiles of a block to fetch all, far enough apart for the memory.
+    const TERMS: usize = 16;
+
+    #[inline(always)]
+    fn new<S: Simd, const V: usize>(m: &MatMul<'_>, cols: Cols) -> Self {
+        let next = cols.last + S::LANES;
+        let worth = const { S::FETCHES_AHEAD && V == widest::<S>() }
+            && m.terms.saturating_mul(m.b.stride) >= Self::LEAST
+            && next + V * S::LANES <= m.cols;
+        Self { next: m.b.data.as_ptr().wrapping_add(next), stride: m.b.stride, rows: if worth { m.terms } else { 0 } }
+    }
+
+    /// Fetches a row, if one is left; where to fetch the next, of terms `from..end`.
+    #[inline(always)]
+    fn fetch<S: Simd, const V: usize>(&mut self, s: S, from: usize, end: usize) -> usize {
+        if self.rows == 0 {
+            return end;
+        }
+        for v in 0..V {
+            s.prefetch(self.next.wrapping_add(v * S::LANES));
+        }
+        self.next = self.next.wrapping_add(self.stride);
+        self.rows -= 1;
+        end.min(from + Self::TERMS)
+    }
+}
+
 /// Rows row..row + R of the columns at `cols`, over the terms that all of these rows have.
 ///
 /// # Safety
@@ -195,6 +235,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
     m: &mut MatMul<'_>,
     row: usize,
     cols: Cols,
+    ahead: &mut Ahead,
 ) {
     // no closures in here: one that is not inlined is compiled without the target features
     let width = m.cols;
@@ -220,8 +261,10 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
         sums = [unsafe { vectors::<S, V, NARROW>(s, bias.as_ptr(), cols, width) }; R];
     }
 
+    // where to fetch ahead, or where the run ends
+    let mut stop = if const { S::FETCHES_AHEAD } && ahead.rows > 0 { start } else { end };
     loop {
-        for k in start..end {
+        for k in start..stop {
             // SAFETY: k < m.terms, so the row of B exists and the vectors of `cols` lie in it.
             let b = unsafe { vectors::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
             for r in 0..R {
@@ -232,10 +275,16 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
                 }
             }
         }
+        if const { S::FETCHES_AHEAD } && stop < end {
+            start = stop;
+            stop = ahead.fetch::<S, V>(s, stop, end);
+            continue;
+        }
         if end >= steps {
             break;
         }
         (start, end) = next_run(m.keep, end, steps);
+        stop = end;
     }
 
     let zero = s.splat(0.0);
