@@ -45,7 +45,7 @@ impl<'a, T: Synthesizer, const M: usize> Pass<'a, T, M> {
             return Err(Error::Rows { given: height, needed: rows });
         }
         let frozen = check(layer, options, rows, keys)?;
-        let needed = T::scratch_len(1);
+        let needed = T::MIN_SCRATCH;
         if scratch.len() < needed {
             return Err(Error::Scratch { given: scratch.len(), needed });
         }

@@ -51,6 +51,7 @@ impl<const L: usize, const D: usize> Synthesizer for Frozen<'_, L, D> {
     const POSITIONS: usize = L;
     const WORK: usize = 0;
     const SCRATCH: usize = 0;
+    const MIN_SCRATCH: usize = 0;
 
     fn scratch_len(_rows: usize) -> usize {
         0

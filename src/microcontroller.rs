@@ -26,7 +26,7 @@
 //! struct Stream {
 //!     values: [[f32; 4]; 16],
 //!     len: usize,
-//!     scratch: [f32; Layer::SCRATCH],
+//!     scratch: [f32; Layer::MIN_SCRATCH],
 //! }
 //!
 //! impl Stream {
@@ -39,15 +39,15 @@
 //!         Ok(y[0])
 //!     }
 //! }
-//! # let mut stream = Stream { values: [[0.0; 4]; 16], len: 0, scratch: [0.0; Layer::SCRATCH] };
+//! # let mut stream = Stream { values: [[0.0; 4]; 16], len: 0, scratch: [0.0; Layer::MIN_SCRATCH] };
 //! # assert_eq!(stream.step(&[1.0; 4], [2.0; 4])?, [2.0; 4]);
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! `SCRATCH` is what suits the target; less is slower, down to `Layer::scratch_len(1)`
-//! (a function: for an array, take the last column of the table). On a core with tightly coupled memory,
-//! scratch is what to put there first, then the weights: in a product every number of a block's scratch is read once for
-//! every four columns, and the weights once for every four rows. Alignment to more than a float brings nothing.
+//! `SCRATCH` is what suits the target; less is slower, down to `MIN_SCRATCH`, which is enough for steps of one row. On a
+//! core with tightly coupled memory, scratch is what to put there first, then the weights: in a product every number of a
+//! block's scratch is read once for every four columns, and the weights once for every four rows. Alignment to more than a
+//! float brings nothing.
 //!
 //! # Stack
 //! Measured by painting it under emulation: at most 616 bytes for any layer and 808 for a two-layer encoder with four

@@ -45,6 +45,8 @@ pub trait Synthesizer: Sized {
     const WORK: usize;
     /// Floats of scratch for the block size that suits this target.
     const SCRATCH: usize = Plan::of::<Self>().default_len(Self::MAX_LEN);
+    /// Floats of scratch for one row at a time, the least that a call takes: [`scratch_len(1)`](Self::scratch_len).
+    const MIN_SCRATCH: usize = Plan::of::<Self>().len(1);
 
     /// Floats of scratch for blocks of `rows` rows; one is the least. Bigger blocks (up to 64 rows, 128 on x86-64) read
     /// the weights less often.
@@ -86,8 +88,8 @@ pub trait Synthesizer: Sized {
 
     /// `y = softmax(B) v`, with a position, masks or a backend given.
     ///
-    /// `scratch` is at least [`scratch_len(1)`](Self::scratch_len) floats, better [`SCRATCH`](Self::SCRATCH); what it
-    /// holds does not matter.
+    /// `scratch` is at least [`MIN_SCRATCH`](Self::MIN_SCRATCH) floats, better [`SCRATCH`](Self::SCRATCH); what it holds
+    /// does not matter.
     ///
     /// # Errors
     /// Before anything is written: more than `MAX_LEN` keys, `x` and `y` of different heights, a key mask whose length
