@@ -8,6 +8,9 @@
 //! it shares with its neighbour are computed twice, to the same bits. So there are no masks, except in rows narrower
 //! than one vector, and nothing outside the matrices is touched.
 
+use core::hint::black_box;
+use core::marker::PhantomData;
+
 use super::Simd;
 use crate::kernel::MatMul;
 
@@ -126,22 +129,22 @@ unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &
         // SAFETY: as the caller says, and rows row..row + count exist.
         unsafe {
             match count {
-                16 if const { has::<S, Z>(16, V) } => tile::<S, 16, V, NARROW>(s, m, row, cols, &mut ahead),
-                15 if const { has::<S, Z>(15, V) } => tile::<S, 15, V, NARROW>(s, m, row, cols, &mut ahead),
-                14 if const { has::<S, Z>(14, V) } => tile::<S, 14, V, NARROW>(s, m, row, cols, &mut ahead),
-                13 if const { has::<S, Z>(13, V) } => tile::<S, 13, V, NARROW>(s, m, row, cols, &mut ahead),
-                12 if const { has::<S, Z>(12, V) } => tile::<S, 12, V, NARROW>(s, m, row, cols, &mut ahead),
-                11 if const { has::<S, Z>(11, V) } => tile::<S, 11, V, NARROW>(s, m, row, cols, &mut ahead),
-                10 if const { has::<S, Z>(10, V) } => tile::<S, 10, V, NARROW>(s, m, row, cols, &mut ahead),
-                9 if const { has::<S, Z>(9, V) } => tile::<S, 9, V, NARROW>(s, m, row, cols, &mut ahead),
-                8 if const { has::<S, Z>(8, V) } => tile::<S, 8, V, NARROW>(s, m, row, cols, &mut ahead),
-                7 if const { has::<S, Z>(7, V) } => tile::<S, 7, V, NARROW>(s, m, row, cols, &mut ahead),
-                6 if const { has::<S, Z>(6, V) } => tile::<S, 6, V, NARROW>(s, m, row, cols, &mut ahead),
-                5 if const { has::<S, Z>(5, V) } => tile::<S, 5, V, NARROW>(s, m, row, cols, &mut ahead),
-                4 if const { has::<S, Z>(4, V) } => tile::<S, 4, V, NARROW>(s, m, row, cols, &mut ahead),
-                3 if const { has::<S, Z>(3, V) } => tile::<S, 3, V, NARROW>(s, m, row, cols, &mut ahead),
-                2 if const { has::<S, Z>(2, V) } => tile::<S, 2, V, NARROW>(s, m, row, cols, &mut ahead),
-                _ if const { has::<S, Z>(1, V) } => tile::<S, 1, V, NARROW>(s, m, row, cols, &mut ahead),
+                16 if const { has::<S, Z>(16, V) } => tile::<S, Z, 16, V, NARROW>(s, m, row, cols, &mut ahead),
+                15 if const { has::<S, Z>(15, V) } => tile::<S, Z, 15, V, NARROW>(s, m, row, cols, &mut ahead),
+                14 if const { has::<S, Z>(14, V) } => tile::<S, Z, 14, V, NARROW>(s, m, row, cols, &mut ahead),
+                13 if const { has::<S, Z>(13, V) } => tile::<S, Z, 13, V, NARROW>(s, m, row, cols, &mut ahead),
+                12 if const { has::<S, Z>(12, V) } => tile::<S, Z, 12, V, NARROW>(s, m, row, cols, &mut ahead),
+                11 if const { has::<S, Z>(11, V) } => tile::<S, Z, 11, V, NARROW>(s, m, row, cols, &mut ahead),
+                10 if const { has::<S, Z>(10, V) } => tile::<S, Z, 10, V, NARROW>(s, m, row, cols, &mut ahead),
+                9 if const { has::<S, Z>(9, V) } => tile::<S, Z, 9, V, NARROW>(s, m, row, cols, &mut ahead),
+                8 if const { has::<S, Z>(8, V) } => tile::<S, Z, 8, V, NARROW>(s, m, row, cols, &mut ahead),
+                7 if const { has::<S, Z>(7, V) } => tile::<S, Z, 7, V, NARROW>(s, m, row, cols, &mut ahead),
+                6 if const { has::<S, Z>(6, V) } => tile::<S, Z, 6, V, NARROW>(s, m, row, cols, &mut ahead),
+                5 if const { has::<S, Z>(5, V) } => tile::<S, Z, 5, V, NARROW>(s, m, row, cols, &mut ahead),
+                4 if const { has::<S, Z>(4, V) } => tile::<S, Z, 4, V, NARROW>(s, m, row, cols, &mut ahead),
+                3 if const { has::<S, Z>(3, V) } => tile::<S, Z, 3, V, NARROW>(s, m, row, cols, &mut ahead),
+                2 if const { has::<S, Z>(2, V) } => tile::<S, Z, 2, V, NARROW>(s, m, row, cols, &mut ahead),
+                _ if const { has::<S, Z>(1, V) } => tile::<S, Z, 1, V, NARROW>(s, m, row, cols, &mut ahead),
                 _ => return,
             }
             if let Some(first) = m.staircase {
@@ -225,12 +228,62 @@ impl Ahead {
     }
 }
 
+/// R rows of A at one term.
+///
+/// Where their stride is no constant, they are reached from a pointer to every third of them: an x86 load adds the stride
+/// or twice that for nothing, while the compiler, given one pointer, adds it anew for every row and term. A core that
+/// works for two threads at once feels it.
+struct A<Z, const R: usize> {
+    thirds: [*const f32; MOST_ROWS.div_ceil(3)],
+    stride: usize,
+    term: usize,
+    sizes: PhantomData<Z>,
+}
+
+/// The most rows of any backend's tile.
+const MOST_ROWS: usize = 16;
+
+impl<Z: Sizes, const R: usize> A<Z, R> {
+    const BY_THREES: bool = cfg!(target_arch = "x86_64") && Z::ROWS == 0 && R > 3;
+
+    #[inline(always)]
+    fn new(first: *const f32, stride: usize) -> Self {
+        let mut thirds = [first; MOST_ROWS.div_ceil(3)];
+        if const { Self::BY_THREES } {
+            for i in 1..R.div_ceil(3) {
+                thirds[i] = black_box(first.wrapping_add(3 * i * stride)); // or the compiler would see through it
+            }
+        }
+        Self { thirds, stride, term: 0, sizes: PhantomData }
+    }
+
+    #[inline(always)]
+    fn skip(&mut self, terms: usize) {
+        if const { Self::BY_THREES } {
+            for i in 0..R.div_ceil(3) {
+                self.thirds[i] = self.thirds[i].wrapping_add(terms);
+            }
+        } else {
+            self.term += terms;
+        }
+    }
+
+    #[inline(always)]
+    fn row(&self, r: usize) -> *const f32 {
+        if const { Self::BY_THREES } {
+            self.thirds[r / 3].wrapping_add(r % 3 * self.stride)
+        } else {
+            self.thirds[0].wrapping_add(r * self.stride + self.term)
+        }
+    }
+}
+
 /// Rows row..row + R of the columns at `cols`, over the terms that all of these rows have.
 ///
 /// # Safety
 /// As for [`rows`], and row + R <= m.rows.
 #[inline(always)]
-unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
+unsafe fn tile<S: Simd, Z: Sizes, const R: usize, const V: usize, const NARROW: bool>(
     s: S,
     m: &mut MatMul<'_>,
     row: usize,
@@ -263,17 +316,20 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
 
     // where to fetch ahead, or where the run ends
     let mut stop = if const { S::FETCHES_AHEAD } && ahead.rows > 0 { start } else { end };
+    let mut a = A::<Z, R>::new(a, a_stride);
+    a.skip(start);
     loop {
         for k in start..stop {
             // SAFETY: k < m.terms, so the row of B exists and the vectors of `cols` lie in it.
             let b = unsafe { vectors::<S, V, NARROW>(s, b.add(k * b_stride), cols, width) };
             for r in 0..R {
                 // SAFETY: r < R and k < m.terms, so the element of A exists.
-                let a = s.splat(unsafe { *a.add(r * a_stride + k) });
+                let a = s.splat(unsafe { *a.row(r) });
                 for v in 0..V {
                     sums[r][v] = s.mul_add(a, b[v], sums[r][v]);
                 }
             }
+            a.skip(1);
         }
         if const { S::FETCHES_AHEAD } && stop < end {
             start = stop;
@@ -283,7 +339,9 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const NARROW: bool>(
         if end >= steps {
             break;
         }
+        let done = end;
         (start, end) = next_run(m.keep, end, steps);
+        a.skip(start - done);
         stop = end;
     }
 
