@@ -5,8 +5,9 @@
 //!
 //! `peak` is the multiply-add rate of one core at the backend's vector width, measured in the same rounds as the cases
 //! (twelve or more independent chains in registers). `gflops` counts the three products' multiply-adds, 2 L (D H + H L +
-//! L M); bias, ReLU and softmax are done but not counted. Every figure is `best/median` over the rounds. Each answer is
-//! checked against the float64 reference first.
+//! L M); bias, ReLU and softmax are done but not counted. Every figure is `best/median` over the rounds; the median of
+//! `fraction` is that of each round's own, so that what slows the whole machine for a while does not count. Each answer
+//! is checked against the float64 reference first.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -48,29 +49,35 @@ fn main() {
             }
         }
     }
-    for ((backend, peaks), times) in backends.iter().zip(&mut peaks).zip(&mut times) {
-        let peak = best_and_median(peaks, |rate| -rate);
+    for ((backend, peaks), times) in backends.iter().zip(&peaks).zip(&times) {
         for (case, times) in cases.iter().zip(times) {
-            let time = best_and_median(times, |time| time);
-            let rate = time.map(|seconds| case.operations() / seconds);
+            let rates: Vec<f64> = times.iter().map(|seconds| case.operations() / seconds).collect();
+            let fractions: Vec<f64> = rates.iter().zip(peaks).map(|(rate, peak)| rate / peak).collect();
             println!(
-                "backend={backend} {} ns={:.0}/{:.0} gflops={:.1}/{:.1} peak={:.1} fraction={:.3}/{:.3}",
+                "backend={backend} {} ns={:.0}/{:.0} gflops={:.1}/{:.1} peak={:.1}/{:.1} fraction={:.3}/{:.3}",
                 case.sizes(),
-                time[0] * 1e9,
-                time[1] * 1e9,
-                rate[0] * 1e-9,
-                rate[1] * 1e-9,
-                peak[0] * 1e-9,
-                rate[0] / peak[0],
-                rate[1] / peak[0],
+                1e9 * case.operations() / best(&rates),
+                1e9 * case.operations() / median(&rates),
+                best(&rates) * 1e-9,
+                median(&rates) * 1e-9,
+                best(peaks) * 1e-9,
+                median(peaks) * 1e-9,
+                best(&rates) / best(peaks),
+                median(&fractions),
             );
         }
     }
 }
 
-fn best_and_median(samples: &mut [f64], cost: impl Fn(f64) -> f64) -> [f64; 2] {
-    samples.sort_by(|a, b| cost(*a).total_cmp(&cost(*b)));
-    [samples[0], samples[samples.len() / 2]]
+/// The highest.
+fn best(rates: &[f64]) -> f64 {
+    rates.iter().copied().fold(0.0, f64::max)
+}
+
+fn median(numbers: &[f64]) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
 }
 
 /// Calls `f` for about `batch`, at least once.
