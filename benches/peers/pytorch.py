@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 SIZES = [(4, 5), (16, 16), (16, 32), (32, 64), (50, 40), (64, 64), (128, 64), (128, 128), (256, 64), (256, 512)]
-ROUNDS = 21
+ROUNDS = 51
 BATCH = 2e-3  # seconds in one round, at least
 
 
