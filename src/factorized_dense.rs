@@ -1,6 +1,7 @@
 use crate::dense::Dense;
 use crate::kernel::{Kernels, MatMut};
 use crate::scratch::padded;
+use crate::simd::one_at_a_time;
 use crate::synthesizer::{Block, Synthesizer};
 
 /// Factorized Dense Synthesizer: `B[:, j] = A[:, j mod a] C[:, j div a]` from two Dense score functions of a and b
@@ -60,6 +61,7 @@ impl<const L: usize, const A: usize, const C: usize, const D: usize, const HA: u
                 let (tile, rest) = row.split_at_mut(A.min(row.len()));
                 for (score, a) in tile.iter_mut().zip(&*a) {
                     *score = a * *c;
+                    one_at_a_time();
                 }
                 row = rest;
             }

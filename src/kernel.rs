@@ -12,7 +12,7 @@ pub(crate) use softmax::Softmax;
 use core::marker::PhantomData;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use crate::simd::{AnySize, Kernel, Simd, Sizes, share};
+use crate::simd::{AnySize, Kernel, Simd, Sizes, one_at_a_time, share};
 use crate::synthesizer::Synthesizer;
 
 /// A matrix in somebody's buffer: row i starts at `data[i * stride]`.
@@ -142,6 +142,7 @@ impl Kernel for MatMul<'_> {
 pub(crate) fn scale(row: &mut [f32], alpha: f32) {
     for x in row {
         *x *= alpha;
+        one_at_a_time();
     }
 }
 
@@ -150,6 +151,7 @@ pub(crate) fn scale(row: &mut [f32], alpha: f32) {
 pub(crate) fn add_scaled(row: &mut [f32], alpha: f32, other: &[f32]) {
     for (x, other) in row.iter_mut().zip(other) {
         *x += alpha * other;
+        one_at_a_time();
     }
 }
 

@@ -64,11 +64,11 @@
 //! |---|---|---|---|---|---|
 //! | Cortex-M4F, `target-cpu=cortex-m4` | 57 | 119 | 315 | 829 | 2485 |
 //! | Cortex-M7, `target-cpu=cortex-m7` | 44 | 86 | 227 | 565 | 1689 |
-//! | Cortex-M55, `target-cpu=cortex-m55` | 55 | 115 | 297 | 795 | 2389 |
+//! | Cortex-M55, `target-cpu=cortex-m55` | 55 | 115 | 304 | 795 | 2389 |
 //!
 //! On the M4F a multiply and an add stand where the M7 has one instruction; the pair is the faster of the two there. The
-//! products and the softmax leave the M55's vectors unused, because those flush subnormal numbers to zero, which the
-//! contract on numbers does not allow; norms and activations around them may use them.
+//! kernels leave the M55's vectors unused, because those flush subnormal numbers to zero, which the contract on numbers
+//! does not allow.
 //!
 //! A core without a floating-point unit runs the same code in software, at sixteen to thirty-three times the instructions.
 //!

@@ -7,6 +7,8 @@
 //! share ([`Simd::matmul`], [`Simd::softmax`]), which enter anew.
 #![allow(unsafe_code)] // the only module that may: intrinsics and unchecked loads live below it
 
+use core::sync::atomic::{Ordering, compiler_fence};
+
 use crate::error::Error;
 use crate::kernel::{MatMul, RowSet, Softmax, exp};
 
@@ -32,6 +34,15 @@ pub(crate) const MAX_LANES: usize = if cfg!(target_arch = "x86_64") {
 } else {
     1
 };
+
+/// Keeps the compiler from making vectors of a loop over floats on 32-bit Arm, where they flush subnormal numbers to
+/// zero whatever the processor's settings. To be called in every loop that computes and may run on the scalar backend.
+#[inline(always)]
+pub(crate) fn one_at_a_time() {
+    if cfg!(target_arch = "arm") {
+        compiler_fence(Ordering::SeqCst); // no instruction
+    }
+}
 
 /// Something to compute, given a backend.
 pub(crate) trait Kernel {

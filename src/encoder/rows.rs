@@ -1,7 +1,7 @@
 use crate::error::Error;
 use crate::kernel::{Mat, MatMut, add_scaled};
 use crate::options::Options;
-use crate::simd::{Kernel, Simd, dispatch};
+use crate::simd::{Kernel, Simd, dispatch, one_at_a_time};
 
 /// `y += x`, row by row: a residual connection, or a learned position added to each row.
 ///
@@ -73,6 +73,7 @@ impl Kernel for MeanPool<'_> {
         if count > 0.0 {
             for y in self.y {
                 *y /= count;
+                one_at_a_time();
             }
         }
     }

@@ -4,17 +4,8 @@
 mod softmax;
 mod tile;
 
-use core::sync::atomic::{Ordering, compiler_fence};
-
-use super::{Kernel, Simd, Sizes};
+use super::{Kernel, Simd, Sizes, one_at_a_time};
 use crate::kernel::{MatMul, RowSet, Softmax, exp};
-
-/// Keeps the compiler from turning a loop into vectors. Those of a Cortex-M55 flush subnormal numbers to zero, whatever
-/// the processor's settings.
-#[inline(always)]
-fn one_at_a_time() {
-    compiler_fence(Ordering::SeqCst); // no instruction
-}
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
@@ -107,6 +98,7 @@ impl Simd for Scalar {
 
     #[inline(always)]
     unsafe fn load_from(self, from: *const f32) -> f32 {
+        one_at_a_time(); // whatever the loop does with it
         // SAFETY: the caller has one float there.
         unsafe { *from }
     }

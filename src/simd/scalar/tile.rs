@@ -51,6 +51,24 @@ pub(super) fn matmul(mut product: MatMul<'_>) {
     }
 }
 
+/// The terms of these columns. One load after the other: four sums in a vector would be made from a load of four.
+///
+/// # Safety
+/// COLS floats are readable at `b`.
+#[inline(always)]
+unsafe fn terms(b: *const f32) -> [f32; COLS] {
+    // SAFETY: as the caller says.
+    unsafe {
+        let b0 = *b;
+        one_at_a_time();
+        let b1 = *b.add(1);
+        one_at_a_time();
+        let b2 = *b.add(2);
+        one_at_a_time();
+        [b0, b1, b2, *b.add(3)]
+    }
+}
+
 /// `sum + a b`, column by column.
 #[inline(always)]
 fn mul_add(a: f32, b: [f32; COLS], sum: [f32; COLS]) -> [f32; COLS] {
@@ -77,7 +95,7 @@ macro_rules! tile {
                     let mut b = m.b.data.as_ptr().wrapping_add(first * m.b.stride + col);
                     $(let mut $a = m.a.data.as_ptr().wrapping_add((row + $r) * m.a.stride + first);)+
                     for _ in first..end {
-                        let terms: [f32; COLS] = *b.cast();
+                        let terms = terms(b);
                         $($sum = mul_add(*$a, terms, $sum);)+
                         b = b.wrapping_add(m.b.stride);
                         $($a = $a.wrapping_add(1);)+

@@ -11,6 +11,8 @@ use synthesizer_attention_firmware as board;
 
 #[path = "check/contract.rs"]
 mod contract;
+#[path = "check/subnormals.rs"]
+mod subnormals;
 
 include!(concat!(env!("OUT_DIR"), "/golden.rs"));
 
@@ -24,8 +26,9 @@ fn main() -> ! {
     let mut check = Check { passed: 0, failed: 0, scratch: &mut [f32::NAN; 4096] };
     golden(&mut check);
     contract::contract(&mut check);
+    subnormals::subnormals(&mut check);
     println!("{} passed, {} failed", check.passed, check.failed);
-    process::exit(i32::from(check.failed > 0 || check.passed < 192))
+    process::exit(i32::from(check.failed > 0 || check.passed < 206))
 }
 
 /// Counts what is right and what is not.
