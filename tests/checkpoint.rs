@@ -203,10 +203,11 @@ fn weights_as_rust_source() {
 /// A shape with a 0 in it has no numbers, however large the other sizes are.
 #[test]
 fn no_numbers_are_little_source() {
-    for (shape, written) in [([1 << 40, 0], "([[]; 1099511627776]),"), ([0, 1 << 40], "([]),")] {
+    const MANY: usize = usize::MAX / 2;
+    for (shape, written) in [([MANY, 0], format!("([[]; {MANY}]),")), ([0, MANY], "([]),".into())] {
         let file = file(&[("w", &shape, &[])]);
         let mut source = RustSource::new(Checkpoint::new(&file).unwrap());
         let source = source.tensor("w").unwrap().to_string();
-        assert!(source.contains(written), "no {written:?} in\n{source}");
+        assert!(source.contains(&written), "no {written:?} in\n{source}");
     }
 }
