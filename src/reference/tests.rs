@@ -271,10 +271,11 @@ fn bounds_hold_and_say_something() {
 
 #[test]
 fn extremes_of_the_format_are_the_right_kind_of_answer() {
+    let rounds = if cfg!(target_arch = "x86_64") { 2000 } else { 200 }; // elsewhere tests run emulated
     let mut draw = Draw { state: 11, wild: 0.0 };
     for (wild, gain) in [(0.002, 1.0), (0.01, 1.0), (0.01, 40.0), (0.05, 100.0), (0.3, 1e20)] {
         let (mut anything, mut entries) = (0, 0);
-        for round in 0..2000 {
+        for round in 0..rounds {
             let sizes = SIZES[round % 4];
             anything += worst_of(&Layer { sizes, x: 1.0, gain, v: 1.0, wild }, &mut draw).1;
             entries += sizes[0] * sizes[4];
