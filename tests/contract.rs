@@ -211,11 +211,11 @@ fn check(what: &str, expect: Expect, backends: &[Backend], with: Scored<'_>, wit
     kept.len() * backends.len()
 }
 
-/// Every layer, mask and backend against the list, or every [`STRIDE`]-th of these calls, `first` calls on. `layers` makes
-/// the same layers each time.
+/// Every layer, mask and backend against the list, or every [`STRIDE`]-th of these calls, `first` calls on. `layers`
+/// makes the same layers each time.
 ///
-/// The four callers start 48 calls apart, as many as there are of one fault: a stride of less than 4 * 48 leaves no fault
-/// out.
+/// The four callers start 48 calls apart, as many as there are of one fault: a stride of less than 4 * 48 leaves no
+/// fault out.
 fn run(layers: fn(&mut Rng) -> Vec<Box<dyn Layer>>, keys: usize, first: usize) {
     let backends = backends();
     let (mut turn, mut calls, mut kept) = (first, 0, 0);

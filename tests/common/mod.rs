@@ -9,8 +9,8 @@ pub mod pinned;
 pub mod rng;
 pub mod variants;
 
-/// Where a list takes minutes, every so many-th of it is tried: all natively, fewer where tests run emulated. A prime that
-/// divides no length here, so that every kind of entry has its turn.
+/// Where a list takes minutes, every so many-th of it is tried: all on x86-64, fewer on what the gate runs beside it. A
+/// prime that divides no length here, so that every kind of entry has its turn.
 pub const STRIDE: usize = if cfg!(target_arch = "x86_64") {
     1
 } else if cfg!(target_arch = "x86") {

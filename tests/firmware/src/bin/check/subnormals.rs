@@ -1,5 +1,5 @@
-//! Subnormal numbers through every kernel but the softmax. The vectors of a Cortex-M55 flush them to zero: a loop that the
-//! compiler has widened fails there. What is expected is compared by its bits, for the same reason.
+//! Subnormal numbers through every kernel but the softmax. The vectors of a Cortex-M55 flush them to zero: a loop that
+//! the compiler has widened fails there. What is expected is compared by its bits, for the same reason.
 
 use core::hint::black_box;
 
