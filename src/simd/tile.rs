@@ -244,7 +244,8 @@ struct A<Z, const R: usize> {
 const MOST_ROWS: usize = 16;
 
 impl<Z: Sizes, const R: usize> A<Z, R> {
-    const BY_THREES: bool = cfg!(target_arch = "x86_64") && Z::ROWS == 0 && R > 3;
+    /// More pointers than four would not fit the registers.
+    const BY_THREES: bool = cfg!(target_arch = "x86_64") && Z::ROWS == 0 && 3 < R && R <= 12;
 
     #[inline(always)]
     fn new(first: *const f32, stride: usize) -> Self {
