@@ -11,7 +11,7 @@ use common::{
     rng::Rng,
 };
 use synthesizer_attention::{
-    Backend, Dense, Options, Synthesizer,
+    Backend, Dense, Linear, Options, Random, Synthesizer,
     reference::{Bounded, Mask, Matrix, attend, dense_scores},
 };
 
@@ -128,6 +128,79 @@ fn padding_does_not_leak() {
             let what = format!("{}, {backend}", layer.name());
             fewer.answer().check(&padded.run(backend)).unwrap_or_else(|e| panic!("{what}, padded: {e}"));
             fewer.answer().check(&fewer.run(backend)).unwrap_or_else(|e| panic!("{what}, fewer keys: {e}"));
+        }
+    }
+}
+
+/// Every set of rows that have scores of -inf alone, which several to a vector must tell apart.
+fn rows_without_a_key<const L: usize>() {
+    for without in 0..1_u32 << L {
+        let mut r = Rng::new(3).array::<L, L>(1.0);
+        let has_key = |i: usize| without >> i & 1 == 0;
+        (0..L).filter(|i| !has_key(*i)).for_each(|i| r[i] = [f32::NEG_INFINITY; L]);
+        for backend in backends() {
+            let (mut y, mut scratch) = ([[f32::NAN; 2]; L], [f32::NAN; 512]);
+            let options = Options::new().backend(backend);
+            Random::<L, 1>::new(&r)
+                .forward_with(&options, &[[0.0]; L], &[[1.0, 2.0]; L], &mut y, &mut scratch)
+                .unwrap();
+            for (i, y) in y.iter().enumerate() {
+                let expected = if has_key(i) { [1.0, 2.0] } else { [0.0; 2] };
+                approx::assert_abs_diff_eq!(y[..], expected[..], epsilon = if has_key(i) { 1e-6 } else { 0.0 });
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_without_a_key_are_zeros() {
+    rows_without_a_key::<1>();
+    rows_without_a_key::<2>();
+    rows_without_a_key::<3>();
+    rows_without_a_key::<4>();
+    rows_without_a_key::<5>();
+    rows_without_a_key::<8>();
+}
+
+/// Each key masked in turn, its row of V NaN, in a causal call of M columns.
+fn masked_nan<const M: usize>() {
+    const L: usize = 11;
+    let mut rng = Rng::new(4);
+    let (r, v) = (rng.array::<L, L>(1.0), rng.array::<L, M>(1.0));
+    for masked in 0..L {
+        let (mut v, mut seen) = (v.clone(), [true; L]);
+        (v[masked], seen[masked]) = ([f32::NAN; M], false);
+        for backend in backends() {
+            let (mut y, mut scratch) = ([[f32::NAN; M]; L], [f32::NAN; Random::<L, 1>::SCRATCH]);
+            let options = Options::new().backend(backend).causal().key_mask(&seen);
+            Random::<L, 1>::new(&r).forward_with(&options, &[[0.0]; L], &v[..], &mut y, &mut scratch).unwrap();
+            assert!(y.as_flattened().iter().all(|y| y.is_finite()), "{backend}, M = {M}, key {masked}: {y:?}");
+        }
+    }
+}
+
+#[test]
+fn masked_keys_stay_out_of_causal_products() {
+    masked_nan::<1>();
+    masked_nan::<3>();
+    masked_nan::<5>();
+    masked_nan::<40>();
+}
+
+/// A weight so large that its rows are fetched ahead.
+#[test]
+fn large_products() {
+    const D: usize = 260;
+    let mut rng = Rng::new(5);
+    let (w, x) = (rng.array::<D, D>(1.0 / 16.0), rng.rows::<D>(7, 1.0));
+    for backend in backends() {
+        let mut y = [[f32::NAN; D]; 7];
+        Linear::without_bias(&w).forward_with(&Options::new().backend(backend), &x, &mut y).unwrap();
+        for (x, y) in x.iter().zip(&y) {
+            for (j, y) in y.iter().enumerate() {
+                let exact: f64 = x.iter().zip(w.iter()).map(|(x, w)| f64::from(*x) * f64::from(w[j])).sum();
+                approx::assert_abs_diff_eq!(f64::from(*y), exact, epsilon = 2e-5);
+            }
         }
     }
 }
