@@ -45,6 +45,7 @@ impl Simd for Avx2 {
     const TILE_ROWS: [usize; 4] = [12, 6, 0, 0];
     const EVERY_TILE: bool = true;
     const SPECIALIZE: bool = true;
+    const FETCHES_AHEAD: bool = true;
 
     type F32 = __m256;
 
@@ -145,6 +146,12 @@ impl Simd for Avx2 {
                 _mm256_add_ps(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd));
             first_of_pairs(_mm256_add_ps(pairs, _mm256_permute_ps::<0b10_11_00_01>(pairs)))
         }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, at: *const f32) {
+        // SAFETY: a hint, which reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
 
     #[inline(always)]

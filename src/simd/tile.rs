@@ -129,22 +129,25 @@ unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &
         // SAFETY: as the caller says, and rows row..row + count exist.
         unsafe {
             match count {
-                16 if const { has::<S, Z>(16, V) } => tile::<S, Z, 16, V, NARROW>(s, m, row, cols, &mut ahead),
-                15 if const { has::<S, Z>(15, V) } => tile::<S, Z, 15, V, NARROW>(s, m, row, cols, &mut ahead),
-                14 if const { has::<S, Z>(14, V) } => tile::<S, Z, 14, V, NARROW>(s, m, row, cols, &mut ahead),
-                13 if const { has::<S, Z>(13, V) } => tile::<S, Z, 13, V, NARROW>(s, m, row, cols, &mut ahead),
-                12 if const { has::<S, Z>(12, V) } => tile::<S, Z, 12, V, NARROW>(s, m, row, cols, &mut ahead),
-                11 if const { has::<S, Z>(11, V) } => tile::<S, Z, 11, V, NARROW>(s, m, row, cols, &mut ahead),
-                10 if const { has::<S, Z>(10, V) } => tile::<S, Z, 10, V, NARROW>(s, m, row, cols, &mut ahead),
-                9 if const { has::<S, Z>(9, V) } => tile::<S, Z, 9, V, NARROW>(s, m, row, cols, &mut ahead),
-                8 if const { has::<S, Z>(8, V) } => tile::<S, Z, 8, V, NARROW>(s, m, row, cols, &mut ahead),
-                7 if const { has::<S, Z>(7, V) } => tile::<S, Z, 7, V, NARROW>(s, m, row, cols, &mut ahead),
-                6 if const { has::<S, Z>(6, V) } => tile::<S, Z, 6, V, NARROW>(s, m, row, cols, &mut ahead),
-                5 if const { has::<S, Z>(5, V) } => tile::<S, Z, 5, V, NARROW>(s, m, row, cols, &mut ahead),
-                4 if const { has::<S, Z>(4, V) } => tile::<S, Z, 4, V, NARROW>(s, m, row, cols, &mut ahead),
-                3 if const { has::<S, Z>(3, V) } => tile::<S, Z, 3, V, NARROW>(s, m, row, cols, &mut ahead),
-                2 if const { has::<S, Z>(2, V) } => tile::<S, Z, 2, V, NARROW>(s, m, row, cols, &mut ahead),
-                _ if const { has::<S, Z>(1, V) } => tile::<S, Z, 1, V, NARROW>(s, m, row, cols, &mut ahead),
+                6 if const { fetches::<S, Z>(6, V) } && ahead.rows > 0 => {
+                    tile::<S, Z, 6, V, NARROW, true>(s, m, row, cols, &mut ahead);
+                }
+                16 if const { has::<S, Z>(16, V) } => tile::<S, Z, 16, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                15 if const { has::<S, Z>(15, V) } => tile::<S, Z, 15, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                14 if const { has::<S, Z>(14, V) } => tile::<S, Z, 14, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                13 if const { has::<S, Z>(13, V) } => tile::<S, Z, 13, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                12 if const { has::<S, Z>(12, V) } => tile::<S, Z, 12, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                11 if const { has::<S, Z>(11, V) } => tile::<S, Z, 11, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                10 if const { has::<S, Z>(10, V) } => tile::<S, Z, 10, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                9 if const { has::<S, Z>(9, V) } => tile::<S, Z, 9, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                8 if const { has::<S, Z>(8, V) } => tile::<S, Z, 8, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                7 if const { has::<S, Z>(7, V) } => tile::<S, Z, 7, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                6 if const { has::<S, Z>(6, V) } => tile::<S, Z, 6, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                5 if const { has::<S, Z>(5, V) } => tile::<S, Z, 5, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                4 if const { has::<S, Z>(4, V) } => tile::<S, Z, 4, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                3 if const { has::<S, Z>(3, V) } => tile::<S, Z, 3, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                2 if const { has::<S, Z>(2, V) } => tile::<S, Z, 2, V, NARROW, false>(s, m, row, cols, &mut ahead),
+                _ if const { has::<S, Z>(1, V) } => tile::<S, Z, 1, V, NARROW, false>(s, m, row, cols, &mut ahead),
                 _ => return,
             }
             if let Some(first) = m.staircase {
@@ -159,6 +162,11 @@ unsafe fn rows<S: Simd, Z: Sizes, const V: usize, const NARROW: bool>(s: S, m: &
 const fn has<S: Simd, Z: Sizes>(rows: usize, vectors: usize) -> bool {
     let most = S::TILE_ROWS[vectors - 1];
     rows <= most && (Z::ROWS == 0 || occurs(rows, Z::ROWS, most))
+}
+
+/// Whether these tiles have a twin that fetches ahead: the largest, of which a large product has little else.
+const fn fetches<S: Simd, Z: Sizes>(rows: usize, vectors: usize) -> bool {
+    S::FETCHES_AHEAD && Z::COLS == 0 && vectors == widest::<S>() && rows == S::TILE_ROWS[vectors - 1]
 }
 
 /// Whether a product of these sizes has tiles of this many vectors of columns. (A call may have fewer columns than the
@@ -284,7 +292,7 @@ impl<Z: Sizes, const R: usize> A<Z, R> {
 /// # Safety
 /// As for [`rows`], and row + R <= m.rows.
 #[inline(always)]
-unsafe fn tile<S: Simd, Z: Sizes, const R: usize, const V: usize, const NARROW: bool>(
+unsafe fn tile<S: Simd, Z: Sizes, const R: usize, const V: usize, const NARROW: bool, const FETCHES: bool>(
     s: S,
     m: &mut MatMul<'_>,
     row: usize,
@@ -316,7 +324,7 @@ unsafe fn tile<S: Simd, Z: Sizes, const R: usize, const V: usize, const NARROW: 
     }
 
     // where to fetch ahead, or where the run ends
-    let mut stop = if const { S::FETCHES_AHEAD } && ahead.rows > 0 { start } else { end };
+    let mut stop = if FETCHES { start } else { end };
     let mut a = A::<Z, R>::new(a, a_stride);
     a.skip(start);
     loop {
@@ -332,7 +340,7 @@ unsafe fn tile<S: Simd, Z: Sizes, const R: usize, const V: usize, const NARROW: 
             }
             a.skip(1);
         }
-        if const { S::FETCHES_AHEAD } && stop < end {
+        if FETCHES && stop < end {
             start = stop;
             stop = ahead.fetch::<S, V>(s, stop, end);
             continue;
