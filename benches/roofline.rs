@@ -185,26 +185,13 @@ fn peak(backend: Backend, batch: Duration) -> f64 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Backend::Avx2 => (8, 12, |n| unsafe { x86::avx2(n) }),
-        Backend::Portable => (4, 12, portable),
-        _ => (1, 12, scalar),
+        // the scalar backend's loops become vectors of four where the compiler has them
+        _ => (4, 12, portable),
     };
     let seconds = seconds_per_call(batch, || {
         black_box(burst(black_box(STEPS)));
     });
     (2 * lanes * chains * STEPS) as f64 / seconds
-}
-
-/// Twelve chains of one float's multiply-adds, fused or not as the backend does them.
-fn scalar(steps: usize) -> f32 {
-    let (b, c) = (black_box(0.5_f32), black_box(0.25_f32));
-    let mut sums = [1.0_f32; 12];
-    for _ in 0..steps {
-        for sum in &mut sums {
-            // behind a black box, or the twelve would become three vectors
-            *sum = black_box(*sum * b) + c;
-        }
-    }
-    sums.iter().sum()
 }
 
 /// Twelve chains of four floats' multiply-adds, fused or not as `wide` does them on this target.
