@@ -209,8 +209,10 @@ struct Ahead {
 impl Ahead {
     /// Floats of B from which on it pays.
     const LEAST: usize = 64 * 1024;
+    /// Floats of a cache line.
+    const LINE: usize = 16;
     /// Terms between two rows: often enough for the tiles of a block to fetch all, far enough apart for the memory.
-    const TERMS: usize = 16;
+    const TERMS: usize = 8;
 
     #[inline(always)]
     fn new<S: Simd, const V: usize>(m: &MatMul<'_>, cols: Cols) -> Self {
@@ -227,8 +229,8 @@ impl Ahead {
         if self.rows == 0 {
             return end;
         }
-        for v in 0..V {
-            s.prefetch(self.next.wrapping_add(v * S::LANES));
+        for float in (0..V * S::LANES).step_by(Self::LINE) {
+            s.prefetch(self.next.wrapping_add(float));
         }
         self.next = self.next.wrapping_add(self.stride);
         self.rows -= 1;
