@@ -7,13 +7,18 @@
 TC=${TC:-${XDG_CACHE_HOME:-$HOME/.cache}/synthesizer-attention-cross}
 export DEBIAN_FRONTEND=noninteractive
 
+apt_get() { # one at a time
+  mkdir -p "$(dirname "$TC")"
+  flock "$TC.lock" apt-get "$@"
+}
+
 apt_install() {
   dpkg -s "$@" >/dev/null 2>&1 && return
-  apt_update && apt-get install -qqy --no-install-recommends "$@" >/dev/null
+  apt_update && apt_get install -qqy --no-install-recommends "$@" >/dev/null
 }
 
 apt_update() { # once a day
-  [ -n "$(find /var/lib/apt/lists -name '*Packages*' -mmin -1440 2>/dev/null)" ] || apt-get update -qq
+  [ -n "$(find /var/lib/apt/lists -name '*Packages*' -mmin -1440 2>/dev/null)" ] || apt_get update -qq
 }
 
 # Unpacks packages into a folder without installing them.
